@@ -1,0 +1,1 @@
+"""Floor 5: definitions, jobs, schedules, settings and the command. No SQL, no parsing, no policy."""

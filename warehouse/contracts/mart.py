@@ -1,0 +1,7 @@
+"""Contracts of the mart layer."""
+
+from __future__ import annotations
+
+from warehouse.contracts.model import Table
+
+TABLES: tuple[Table, ...] = ()
