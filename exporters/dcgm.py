@@ -15,7 +15,8 @@ import pyarrow as pa
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from exporters.dcgm_fields import DEVICE_LABELS, FIELDS, POD_LABELS, DcgmField
+from exporters.dcgm_fields import DEVICE_LABELS, HELP, POD_LABELS
+from fleet.exported import EXPORTED, Exported
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -25,13 +26,13 @@ _INT64_NOT_SUPPORTED = 9223372036854775794
 _TWO_63 = float(2**63)
 
 
-def exported_value(field: DcgmField, value: float) -> int | float:
+def exported_value(field: Exported, value: float) -> int | float:
     """The number the exporter prints for a column's value, in the exported unit: `int` for `%d`, `float` for `%f`.
 
     Exact inverse of reading: `float(printed) * field.factor == value` for every value that was made that way.
     """
     quotient = value / field.factor
-    if field.decimals:
+    if field.format == "float":
         return quotient
     if quotient >= _TWO_63 * (1 - 1e-9):
         return _INT64_NOT_SUPPORTED
@@ -52,7 +53,7 @@ class DcgmCollector(Collector):
         *,
         pod_labels: bool = True,
         empty_pod_labels: bool = False,
-        fields: Iterable[DcgmField] = FIELDS,
+        fields: Iterable[Exported] = EXPORTED,
     ) -> None:
         self._read_rows = read_rows
         self._pod_labels = pod_labels
@@ -61,7 +62,7 @@ class DcgmCollector(Collector):
 
     def describe(self) -> list[Metric]:
         """The families without samples, so that registering does not scrape."""
-        return [Metric(field.name, field.help, field.kind) for field in self._fields]
+        return [Metric(field.metric, HELP[field.metric], field.type) for field in self._fields]
 
     def collect(self) -> Iterator[Metric]:
         """One family per field that at least one row has a value for; blank fields are absent, as in DCGM's."""
@@ -73,10 +74,10 @@ class DcgmCollector(Collector):
         for field in self._fields:
             if field.column not in present:
                 continue
-            metric = Metric(field.name, field.help, field.kind)
+            metric = Metric(field.metric, HELP[field.metric], field.type)
             for row_labels, value in zip(labels, rows.column(field.column).to_pylist(), strict=True):
                 if value is not None and not math.isnan(value):
-                    metric.add_sample(field.name, row_labels, exported_value(field, value))
+                    metric.add_sample(field.metric, row_labels, exported_value(field, value))
             if metric.samples:
                 yield metric
 

@@ -10,12 +10,14 @@ import pyarrow as pa
 import pytest
 
 from exporters.dcgm import DcgmCollector, bodies, exported_value, render, render_rows
-from exporters.dcgm_fields import DEVICE_LABELS, FIELD_BY_NAME, FIELDS, POD_LABELS
+from exporters.dcgm_fields import DEVICE_LABELS, HELP, POD_LABELS
+from fleet.exported import EXPORTED
 from warehouse.contracts import CONTRACTS
 
 LINE = re.compile(r"^([A-Z_0-9]+)\{(.*)\} (\S+)$")
 LABEL = re.compile(r'([A-Za-z_]+)="([^"]*)"')
 CAPTURES = ("l4_one_gpu.prom", "a100_mig_parent_and_instance.prom", "t4_pod_and_empty_labels.prom")
+FIELD_BY_NAME = {field.metric: field for field in EXPORTED}
 COLUMN_OF_LABEL = dict(DEVICE_LABELS + POD_LABELS)
 SCHEMA = CONTRACTS["raw.dcgm_samples"].arrow_schema
 
@@ -66,12 +68,12 @@ def test_names_types_help_labels_and_formats_agree(shared_dir: Path, name: str) 
         field = FIELD_BY_NAME[metric]
         # Where captures of different releases disagree about a help text, the newest release is the one followed.
         want = newest.get((kind, metric), said)
-        assert (field.kind if kind == "TYPE" else field.help) == want
+        assert (field.type if kind == "TYPE" else HELP[metric]) == want
     order = [label for label, _ in DEVICE_LABELS + POD_LABELS]
     for metric, labels, number in samples(text):
         positions = [order.index(label) for label in labels]
         assert positions == sorted(positions)
-        assert ("." in number) == bool(FIELD_BY_NAME[metric].decimals)
+        assert ("." in number) == (FIELD_BY_NAME[metric].format == "float")
         if "." in number:
             assert len(number.split(".")[1]) == 6
 
@@ -80,7 +82,7 @@ def test_unit_ranges_of_captures(shared_dir: Path) -> None:
     for name in CAPTURES:
         rows = as_rows((shared_dir / "scrapes" / name).read_text()).to_pylist()
         for row in rows:
-            for field in FIELDS:
+            for field in EXPORTED:
                 value = row[field.column]
                 if value is None:
                     continue
@@ -92,17 +94,17 @@ def test_unit_ranges_of_captures(shared_dir: Path) -> None:
                     assert 0 <= value < 2**40 and value % 1048576 == 0
 
 
-@pytest.mark.parametrize("field", FIELDS, ids=lambda f: f.name)
+@pytest.mark.parametrize("field", EXPORTED, ids=lambda f: f.metric)
 def test_text_reads_back_as_the_column(field) -> None:
     printed = [0, 1, 7, 33, 57, 99, 100, 1215, 35690, 319159391, 987654321987, 2147483634]
-    if field.decimals:
+    if field.format == "float":
         printed = [0.0, 0.000001, 0.995630, 0.333333, 409.692, 1.03, 140737488355330.0]
     else:
         printed.append(9223372036854775794)
     for number in printed:
         value = float(number) * field.factor
         out = exported_value(field, value)
-        text = f"{out:.6f}" if field.decimals else f"{out:d}"
+        text = f"{out:.6f}" if field.format == "float" else f"{out:d}"
         assert float(text) * field.factor == value
         assert "e" not in text
 
