@@ -1,0 +1,143 @@
+"""DuckDB over the lake: in-memory connections, never a database file that is written in place.
+
+A published manifest holds the file list of every table, so connecting reads one JSON file and no Delta log.
+Belongs here: connections and the views over tables. Does not: models, writing tables.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import duckdb
+
+from warehouse.contracts import CONTRACTS
+from warehouse.contracts.model import Table
+from warehouse.delta import table_path
+from warehouse.scratch import spill_directory
+from warehouse.sqltypes import duckdb_type, literal, quote
+from warehouse.state import Manifest, read_published
+
+LAYERS = ("raw", "core", "mart")
+MEMORY_CAP_BYTES = 4 * 2**30
+SPILL_CAP = "50GB"
+
+
+def default_memory_limit() -> str:
+    """4 GB or half of the machine's memory, whichever is less, as DuckDB spells it."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return f"{min(MEMORY_CAP_BYTES, total // 2) // 2**20}MiB"
+
+
+def open_database(
+    root: Path, *, memory_limit: str | None = None, threads: int | None = None
+) -> duckdb.DuckDBPyConnection:
+    """An empty in-memory database with caps set: UTC, memory, its own spill directory under the lake's state."""
+    connection = duckdb.connect(":memory:")
+    settings: dict[str, str | int | bool] = {
+        "TimeZone": "UTC",
+        "memory_limit": memory_limit or default_memory_limit(),
+        "temp_directory": str(spill_directory(root)),
+        "max_temp_directory_size": SPILL_CAP,
+        "preserve_insertion_order": False,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+    if threads is not None:
+        settings["threads"] = threads
+    for name, value in settings.items():
+        rendered = literal(value) if isinstance(value, str) else str(value).lower()
+        connection.execute(f"set {name} = {rendered}")
+    return connection
+
+
+def _escape_glob(path: str) -> str:
+    # a file list is still a list of globs to DuckDB
+    return "".join(f"[{c}]" if c in "[*?" else c for c in path)
+
+
+def relation_sql(contract: Table, directory: Path, files: Sequence[str], *, evolved: bool = False) -> str:
+    """A SELECT over exactly these Parquet files with the contract's columns and types, in its order.
+
+    `files` are relative to `directory`. No files: an empty relation of the same shape. `evolved`: older files may
+    lack columns, which read as null.
+    """
+    types = [(f.name, duckdb_type(f.arrow)) for f in contract.fields]
+    if not files:
+        columns = ", ".join(f"cast(null as {type_}) as {quote(name)}" for name, type_ in types)
+        return f"select {columns} where false"
+    columns = ", ".join(f"cast({quote(name)} as {type_}) as {quote(name)}" for name, type_ in types)
+    paths = ", ".join(literal(_escape_glob(str(directory / f))) for f in files)
+    options = ["hive_partitioning = false"]
+    if contract.partition_by:
+        options = ["hive_partitioning = true", "hive_types = {'date': DATE}"]
+    if evolved:
+        options.append("union_by_name = true")
+    return f"select {columns} from read_parquet([{paths}], {', '.join(options)})"
+
+
+def manifest_relation(root: Path, contract: Table, manifest: Manifest | None) -> str:
+    """The SELECT of a table as the manifest has it; an unbuilt table is empty."""
+    entry = manifest.tables.get(contract.name) if manifest else None
+    files = entry.files if entry else ()
+    return relation_sql(contract, table_path(root, contract.name), files, evolved=bool(entry and entry.evolved))
+
+
+def create_views(
+    connection: duckdb.DuckDBPyConnection, root: Path, manifest: Manifest | None, contracts: Mapping[str, Table]
+) -> None:
+    """Create schemas raw, core, mart and a view for every contract."""
+    statements = [f"create schema if not exists {layer}" for layer in LAYERS]
+    statements += [
+        f"create or replace view {quote(name)} as {manifest_relation(root, contract, manifest)}"
+        for name, contract in contracts.items()
+    ]
+    for statement in statements:
+        connection.execute(statement)
+
+
+def connect(
+    root: Path | str,
+    *,
+    manifest: Manifest | None = None,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    contracts: Mapping[str, Table] = CONTRACTS,
+) -> duckdb.DuckDBPyConnection:
+    """An in-memory DuckDB connection with views `raw.*`, `core.*`, `mart.*` of the published tables.
+
+    `manifest` reads an older publication. Every contract has a view; unbuilt tables are empty. Close it when done.
+    """
+    root = Path(root).resolve()
+    connection = open_database(root, memory_limit=memory_limit, threads=threads)
+    try:
+        create_views(connection, root, manifest or read_published(root / "state"), contracts)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def write_view_database(root: Path, manifest: Manifest, contracts: Mapping[str, Table]) -> Path:
+    """Replace `strandline.duckdb` (views only, absolute paths) by rename, for the DuckDB command line and UI."""
+    root = root.resolve()
+    path = root / "strandline.duckdb"
+    temporary = root / f".strandline-{uuid.uuid4().hex}.duckdb"
+    try:
+        connection = duckdb.connect(str(temporary))
+        try:
+            create_views(connection, root, manifest, contracts)
+            connection.execute("checkpoint")
+        finally:
+            connection.close()
+        # the log of a session that wrote into the old file does not belong to the new one
+        with suppress(FileNotFoundError):
+            path.with_name(path.name + ".wal").unlink()
+        os.replace(temporary, path)
+    finally:
+        for leftover in (temporary, temporary.with_name(temporary.name + ".wal")):
+            leftover.unlink(missing_ok=True)
+    return path

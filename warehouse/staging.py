@@ -1,0 +1,178 @@
+"""Rows on their way into a table: brought to the contract's types, checked, and only then committed.
+
+Staged rows lie in a temporary table of an in-memory DuckDB that spills to disk, so their number is not bound by
+memory. Belongs here: staging and checking rows of one window. Does not: locks, commits.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from warehouse.contracts.model import Field, Table
+from warehouse.errors import BadInput
+from warehouse.sqltypes import conforming_columns, duckdb_type, literal, quote
+from warehouse.windows import WriteWindow
+
+BATCH_ROWS = 100_000
+# above this many rows a sort over all dates would spill; one sort a date does not
+SORT_AT_ONCE_ROWS = 2_000_000
+
+
+class Staged:
+    """Rows of one window of one table, in a temporary table of `connection`; `close` drops it."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, contract: Table, window: WriteWindow) -> None:
+        self.connection = connection
+        self.contract = contract
+        self.window = window
+        self.name = f"staged_{uuid.uuid4().hex}"
+        columns = ", ".join(f"{quote(f.name)} {duckdb_type(f.arrow)}" for f in contract.fields)
+        connection.execute(f"create temp table {self.name} ({columns})")
+
+    def close(self) -> None:
+        """Drop the staged rows."""
+        self.connection.execute(f"drop table if exists {self.name}")
+
+    def add_arrow(self, data: pa.Table | pa.RecordBatchReader, origin: str) -> None:
+        """Append Arrow rows; columns by name, any order. `BadInput` where they do not fit the contract."""
+        source = f"incoming_{uuid.uuid4().hex}"
+        self.connection.register(source, data.schema.empty_table())
+        described = self._describe(f"select * from {source}", {})
+        self.connection.unregister(source)
+        columns = conforming_columns(self.contract, described, origin)
+        self.connection.register(source, data)
+        try:
+            self._insert(columns, source, {}, origin)
+        finally:
+            self.connection.unregister(source)
+
+    def add_query(self, sql: str, parameters: Mapping[str, Any], origin: str) -> None:
+        """Append the rows of a SELECT run on the same connection."""
+        columns = conforming_columns(self.contract, self._describe(sql, parameters), origin)
+        self._insert(columns, f"({sql}\n)", parameters, origin)
+
+    def _describe(self, sql: str, parameters: Mapping[str, Any]) -> list[tuple[str, str]]:
+        rows = self.connection.execute(f"describe {sql}", dict(parameters) or None).fetchall()
+        return [(row[0], row[1]) for row in rows]
+
+    def _insert(self, columns: str, source: str, parameters: Mapping[str, Any], origin: str) -> None:
+        try:
+            self.connection.execute(f"insert into {self.name} select {columns} from {source}", dict(parameters) or None)
+        except duckdb.ConversionException as error:
+            raise BadInput(f"{origin}: a value does not fit {self.contract.name}: {error}") from error
+
+    def rows(self) -> int:
+        """Number of staged rows."""
+        return int(self._one(f"select count(*) from {self.name}")[0])
+
+    def dates(self) -> list[date]:
+        """Dates that staged rows carry, in order; empty for tables without a window."""
+        if not self.contract.partition_by:
+            return []
+        query = f"select distinct date from {self.name} where date is not null order by date"
+        return [row[0] for row in self.connection.execute(query).fetchall()]
+
+    def check(self, origin: str) -> int:
+        """Check window, nulls, ranges, allowed values and the key; returns the rows. `BadInput` shows one bad row."""
+        rules = _rules(self.contract, self.window)
+        counts = ", ".join(f"count(*) filter (where {condition})" for _, condition in rules)
+        total, *broken = self._one(f"select count(*), {counts} from {self.name}")
+        for (what, condition), count in zip(rules, broken, strict=True):
+            if count:
+                raise BadInput(
+                    f"{origin}: {self.contract.name}: {what}: {count} of {total} rows, e.g. {self._example(condition)}"
+                )
+        self._check_key(origin)
+        return int(total)
+
+    def _check_key(self, origin: str) -> None:
+        key = ", ".join(quote(c) for c in self.contract.key)
+        # one group of 64-bit hashes is several times cheaper than of wide keys; only a collision costs the exact check
+        suspect = self.connection.execute(
+            f"select 1 from {self.name} group by hash({key}) having count(*) > 1 limit 1"
+        ).fetchone()
+        if not suspect:
+            return
+        repeated = self.connection.execute(
+            f"select count(*) as copies, {key} from {self.name} group by {key} having count(*) > 1 limit 1"
+        ).fetchone()
+        if repeated:
+            example = dict(zip(self.contract.key, map(str, repeated[1:]), strict=True))
+            raise BadInput(f"{origin}: {self.contract.name}: {repeated[0]} rows with one key, e.g. {example}")
+
+    def _example(self, condition: str) -> dict[str, str]:
+        shown = list(dict.fromkeys([*self.contract.key, *_window_columns(self.contract)]))
+        columns = ", ".join(quote(c) for c in shown)
+        row = self._one(f"select {columns} from {self.name} where {condition} limit 1")
+        return dict(zip(shown, map(str, row), strict=True))
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The staged rows in the contract's Arrow schema, sorted by date and key so that readers can prune."""
+        return pa.RecordBatchReader.from_batches(self.contract.arrow_schema, self._batches())
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        schema = self.contract.arrow_schema
+        columns = ", ".join(quote(c) for c in self.contract.columns)
+        keys = ", ".join(quote(c) for c in self.contract.key)
+        days = self.dates()
+        if len(days) > 1 and self.rows() > SORT_AT_ONCE_ROWS:
+            selections = [f"where date = {literal(day)} order by {keys}" for day in days]
+        else:
+            selections = [f"order by {'date, ' if days else ''}{keys}"]
+        for selection in selections:
+            query = f"select {columns} from {self.name} {selection}"
+            for batch in self.connection.sql(query).to_arrow_reader(BATCH_ROWS):
+                arrays = [_as_type(array, field.type) for array, field in zip(batch.columns, schema, strict=True)]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _one(self, query: str) -> tuple[Any, ...]:
+        row = self.connection.execute(query).fetchone()
+        assert row is not None
+        return tuple(row)
+
+
+def _as_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    return array if array.type == wanted else array.cast(wanted)
+
+
+def _window_columns(contract: Table) -> list[str]:
+    if contract.window == "whole":
+        return []
+    return list(dict.fromkeys([contract.window, "date"]))
+
+
+def _rules(contract: Table, window: WriteWindow) -> list[tuple[str, str]]:
+    """(what is wrong, condition that finds it) for every rule that one row can break."""
+    rules = [
+        (f"{column} is null", f"{quote(column)} is null")
+        for column in dict.fromkeys([*contract.required, *_window_columns(contract)])
+    ]
+    if window.column is not None and window.start is not None and window.end is not None:
+        column = quote(window.column)
+        outside = f"{column} < {literal(window.start)} or {column} >= {literal(window.end)}"
+        rules.append((f"{window.column} outside the window [{window.start}, {window.end})", outside))
+        if isinstance(window.start, datetime):
+            rules.append(("hour is not on the hour", "hour <> date_trunc('hour', hour)"))
+            rules.append(("date is not the date of hour", "date <> cast(hour as date)"))
+    rules.extend(rule for field in contract.fields for rule in _field_rules(field))
+    return rules
+
+
+def _field_rules(field: Field) -> list[tuple[str, str]]:
+    rules, column = [], quote(field.name)
+    if field.low is not None:
+        rules.append((f"{field.name} below {field.low:g}", f"{column} < {field.low:g}"))
+    if field.high is not None:
+        rules.append((f"{field.name} above {field.high:g}", f"{column} > {field.high:g}"))
+    if field.low is not None and field.type == "double":
+        rules.append((f"{field.name} is not a number", f"isnan({column})"))
+    if field.values:
+        allowed = ", ".join(literal(v) for v in field.values)
+        rules.append((f"{field.name} not one of {', '.join(field.values)}", f"{column} not in ({allowed})"))
+    return rules
