@@ -39,10 +39,10 @@ HELP: dict[str, str] = {
     "DCGM_FI_PROF_SM_OCCUPANCY": "The fraction of resident warps on a multiprocessor",
     "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": "Ratio of cycles the tensor (HMMA) pipe is active.",
     "DCGM_FI_PROF_DRAM_ACTIVE": "Ratio of cycles the device memory interface is active sending or receiving data.",
-    "DCGM_FI_PROF_PCIE_TX_BYTES": "The rate of data transmitted over the PCIe bus - including both protocol headers and data payloads - "
-    "in bytes per second.",
-    "DCGM_FI_PROF_PCIE_RX_BYTES": "The rate of data received over the PCIe bus - including both protocol headers and data payloads - "
-    "in bytes per second.",
+    "DCGM_FI_PROF_PCIE_TX_BYTES": "The rate of data transmitted over the PCIe bus - including both protocol headers "
+    "and data payloads - in bytes per second.",
+    "DCGM_FI_PROF_PCIE_RX_BYTES": "The rate of data received over the PCIe bus - including both protocol headers "
+    "and data payloads - in bytes per second.",
 }
 
 # Label name and the column it is read from, in the order dcgm-exporter writes them. The pod labels come last

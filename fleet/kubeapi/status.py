@@ -1,7 +1,6 @@
 """Kubernetes Status objects: how the API server says what went wrong.
 
-Error types and their bodies belong here (k8s.io/apimachinery `api/errors` is what they follow); when they are raised does
-not.
+Error types and their bodies belong here (they follow k8s.io/apimachinery `api/errors`); when they are raised does not.
 """
 
 from __future__ import annotations
