@@ -1,0 +1,275 @@
+"""Many scrapes to raw.scrapes, raw.dcgm_samples, raw.rejected_lines and raw.field_maps.
+
+Lines are read in `lines.py`, labels in `labels.py`, factors decided in `verdicts.py`; here lines become
+rows (one per GPU or instance and scrape), copies are numbered and tables built. Values are stored as
+`float(text) * factor`, sentinels and values out of range included: core judges them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sources.dcgm.aliases import resolve
+from sources.dcgm.lines import Lines, read_lines
+from sources.dcgm.rows import Rows, assemble
+from sources.dcgm.scrape import Scrape, naive_utc
+from sources.dcgm.verdicts import Source, Verdicts
+from warehouse.contracts import CONTRACTS
+from warehouse.contracts.raw import DCGM_METRICS
+
+METRICS: tuple[str, ...] = tuple(DCGM_METRICS.split())
+_COLUMN = {name: i for i, name in enumerate(METRICS)}
+_CHUNK_BYTES = 64 << 20
+_REJECTED_KEPT = 1000  # per scrape: a body of garbage must not become a table of it
+_EPOCH = datetime(1970, 1, 1)
+
+
+@dataclass
+class _Chunk:
+    """Some scrapes, read: the rows of their GPUs and what is counted per scrape."""
+
+    scrapes: list[Scrape]
+    lines: Lines
+    rows: Rows
+    accepted: np.ndarray
+    duplicates: np.ndarray
+
+
+def parse_scrapes(
+    scrapes: Sequence[Scrape],
+    overrides: Mapping[str, str] | None = None,
+    known_maps: pa.Table | None = None,
+    tolerance_s: float = 300.0,
+    verdicts: Verdicts | None = None,
+) -> dict[str, pa.Table]:
+    """Raw tables of those scrapes, in the contracts' schemas, ordered by key.
+
+    Of several attempts for one (cluster, target, instant) one counts (`scrape.rank`); the metric names
+    of all of them reach raw.field_maps, so that the result does not depend on what was sealed first.
+    `overrides` maps a target (or `*`) to `percent` or `ratio` for metrics whose name leaves it open;
+    `known_maps` are earlier raw.field_maps rows of the same hours, merged into the verdicts. A line with
+    a timestamp of its own is taken at that time if it lies within `tolerance_s` of the scrape (a time
+    after the scrape counts as the scrape's), otherwise refused. Nothing in a body raises.
+    """
+    verdicts = verdicts or Verdicts(overrides, known_maps)
+    ordered = sorted(scrapes, key=lambda s: (s.cluster, naive_utc(s.at), s.target, s.rank))
+    counts = [i == 0 or _instant(s) != _instant(ordered[i - 1]) for i, s in enumerate(ordered)]
+    chunks = []
+    for start, end in _chunks(ordered):
+        chunks.append(_read(ordered[start:end], counts[start:end], verdicts, tolerance_s))
+    samples = [_samples(c, verdicts) for c in chunks]
+    tables = {
+        "raw.scrapes": [_attempts(c, won) for c, won in zip(chunks, _split(counts, chunks), strict=True)],
+        "raw.dcgm_samples": samples,
+        "raw.rejected_lines": [_rejected(c, won) for c, won in zip(chunks, _split(counts, chunks), strict=True)],
+    }
+    result = {n: pa.concat_tables([CONTRACTS[n].arrow_schema.empty_table(), *t]) for n, t in tables.items()}
+    result["raw.dcgm_samples"] = _one_per_key(result["raw.dcgm_samples"], chunks)
+    result["raw.field_maps"] = verdicts.table()
+    return result
+
+
+def _instant(scrape: Scrape) -> tuple[str, str, datetime]:
+    return scrape.cluster, scrape.target, naive_utc(scrape.at)
+
+
+def _chunks(scrapes: Sequence[Scrape]) -> Iterator[tuple[int, int]]:
+    """Index ranges of about equal size in bytes: what one pass holds in memory is bounded."""
+    start = size = 0
+    for i, scrape in enumerate(scrapes):
+        size += len(scrape.body or b"")
+        if size >= _CHUNK_BYTES:
+            yield start, i + 1
+            start, size = i + 1, 0
+    if start < len(scrapes):
+        yield start, len(scrapes)
+
+
+def _split(counts: list[bool], chunks: list[_Chunk]) -> Iterator[list[bool]]:
+    start = 0
+    for chunk in chunks:
+        yield counts[start : start + len(chunk.scrapes)]
+        start += len(chunk.scrapes)
+
+
+def _read(scrapes: list[Scrape], wins: list[bool], verdicts: Verdicts, tolerance_s: float) -> _Chunk:
+    lines = read_lines([s.body if s.is_up and s.body else b"" for s in scrapes])
+    at = np.array([_micros(s.at) for s in scrapes], np.int64)
+    timely = _within(lines, at, int(tolerance_s * 1e6))
+    duplicate = _repeated(lines, timely)
+    accepted = timely & ~duplicate
+    column = np.array([_COLUMN[a.column] if (a := resolve(n)) else -1 for n in lines.names], np.int64)
+    about_gpu = np.array([label.row is not None for label in lines.labels], bool)
+    stored = accepted & (column[lines.name] >= 0) & about_gpu[lines.block] if len(lines.body) else accepted
+    hours = [(s.cluster, s.target, naive_utc(s.at).replace(minute=0, second=0, microsecond=0)) for s in scrapes]
+    verdicts.observe(hours, lines, stored)
+    stored &= np.array(wins, bool)[lines.body]
+    n = len(scrapes)
+    counted, repeated = (np.bincount(lines.body[mask], minlength=n) for mask in (accepted, duplicate))
+    return _Chunk(scrapes, lines, assemble(lines, stored, column, len(METRICS), at), counted, repeated)
+
+
+def _micros(at: datetime) -> int:
+    delta = naive_utc(at) - _EPOCH
+    return (delta.days * 86400 + delta.seconds) * 1_000_000 + delta.microseconds
+
+
+def _within(lines: Lines, at: np.ndarray, tolerance_us: int) -> np.ndarray:
+    """Which lines are timely; the others join `lines.rejected`. A time after the scrape becomes the scrape's."""
+    timely = np.ones(len(lines.body), bool)
+    for i in np.flatnonzero(lines.time_us >= 0).tolist():
+        body = int(lines.body[i])
+        late = int(at[body] - lines.time_us[i])
+        if abs(late) > tolerance_us:
+            timely[i] = False
+            lines.reject(i, f"timestamp {late / 1e6:.0f} s before the scrape, beyond the tolerance")
+        elif late <= 0:
+            lines.time_us[i] = -1
+    return timely
+
+
+def _repeated(lines: Lines, among: np.ndarray) -> np.ndarray:
+    """Lines whose series (name and label set) an earlier line of the body already gave."""
+    series = (lines.body * (len(lines.labels) + 1) + lines.block) * (len(lines.names) + 1) + lines.name
+    repeated = np.zeros(len(series), bool)
+    rows = np.flatnonzero(among)
+    in_order = np.sort(series[rows])
+    if len(in_order) and (in_order[1:] == in_order[:-1]).any():
+        _, first = np.unique(series[rows], return_index=True)
+        again = np.ones(len(rows), bool)
+        again[first] = False
+        repeated[rows[again]] = True
+    return repeated
+
+
+def _samples(chunk: _Chunk, verdicts: Verdicts) -> pa.Table:
+    """raw.dcgm_samples of a chunk."""
+    rows, scrapes = chunk.rows, chunk.scrapes
+    values = rows.values
+    hours = [naive_utc(s.at).replace(minute=0, second=0, microsecond=0) for s in scrapes]
+    factors = {}
+    for name_code, name in enumerate(chunk.lines.names):
+        alias = resolve(name)
+        if alias is None:
+            continue
+        column = _COLUMN[alias.column]
+        mine = rows.names[column] == name_code
+        if alias.factor is not None:
+            if alias.factor != 1.0:
+                np.multiply(values[column], alias.factor, out=values[column], where=mine)
+            continue
+        for row in np.flatnonzero(mine).tolist():
+            body = int(rows.body[row])
+            source = Source(scrapes[body].cluster, scrapes[body].target, hours[body], name)
+            if source not in factors:
+                factors[source] = verdicts.factor(source)[0]
+            values[column, row] *= factors[source]
+    return _sample_table(rows, scrapes)
+
+
+def _sample_table(rows: Rows, scrapes: list[Scrape]) -> pa.Table:
+    schema = CONTRACTS["raw.dcgm_samples"].arrow_schema
+    keys = rows.keys
+    attributes = rows.attributes
+
+    def of_scrape(values: list[str | None]) -> pa.Array:
+        return pa.array(values, pa.string()).take(pa.array(rows.body))
+
+    def of_key(values: list, type_: pa.DataType) -> pa.Array:
+        return pa.array(values, type_).take(pa.array(rows.key))
+
+    def of_attribute(name: str, type_: pa.DataType) -> pa.Array:
+        return pa.array([getattr(a, name) for a in attributes], type_).take(pa.array(rows.attribute))
+
+    at = pa.array(rows.at_us, pa.timestamp("us"))
+    host = of_attribute("host", pa.string())
+    node = pc.coalesce(of_scrape([s.node for s in scrapes]), host,
+                               of_scrape([host_of_target(s.target) for s in scrapes]))  # fmt: skip
+    columns: dict[str, pa.Array] = {
+        "cluster": of_scrape([s.cluster for s in scrapes]),
+        "sampled_at": at,
+        "target": of_scrape([s.target for s in scrapes]),
+        "node": node,
+        "gpu_uuid": of_key([k.device.gpu_uuid for k in keys], pa.string()),
+        "gi_id": of_key([k.device.gi_id for k in keys], pa.int64()),
+        "copy": pa.array(rows.copy, pa.int64()),
+        "hour": pc.floor_temporal(at, unit="hour"),
+        "date": at.cast(pa.date32()) if len(at) else pa.array([], pa.date32()),
+    }
+    for name in ("hint_namespace", "hint_pod", "hint_container", "hint_pod_uid", "vgpu"):
+        columns[name] = of_key([getattr(k, name) for k in keys], pa.string())
+    for name, type_ in (("gpu_index", pa.int64()), ("pci_bus_id", pa.string()), ("device", pa.string()),
+                        ("mig_profile", pa.string()), ("model", pa.string()), ("driver", pa.string())):  # fmt: skip
+        columns[name] = of_attribute(name, type_)
+    for i, name in enumerate(METRICS):
+        columns[name] = pa.array(rows.values[i], pa.float64(), from_pandas=True)
+    return pa.table([columns[f.name] for f in schema], schema=schema)
+
+
+def host_of_target(target: str) -> str | None:
+    """The host a target names, or None where it names none (an address, localhost)."""
+    host = target.split("://", 1)[-1].split("/", 1)[0]
+    host = host.rsplit(":", 1)[0] if host.count(":") == 1 else host
+    if not host or host.startswith(("localhost", "[")) or host.replace(".", "").isdigit() or ":" in host:
+        return None
+    return host
+
+
+def _one_per_key(samples: pa.Table, chunks: list[_Chunk]) -> pa.Table:
+    """Two scrapes may repeat one sample with its timestamp: the first by scrape time stays."""
+    if not any((c.rows.stamped).any() for c in chunks):
+        return samples
+    table = CONTRACTS["raw.dcgm_samples"]
+    seen: set[tuple] = set()
+    keep = []
+    for i, key in enumerate(zip(*(samples[c].to_pylist() for c in table.key), strict=True)):
+        if key not in seen:
+            seen.add(key)
+            keep.append(i)
+    return samples.take(pa.array(keep, pa.int64()))
+
+
+def _attempts(chunk: _Chunk, wins: list[bool]) -> pa.Table:
+    rejected = Counter(r.body for r in chunk.lines.rejected)
+    nodes: dict[int, str | None] = {}
+    for body, attribute in zip(chunk.rows.body.tolist(), chunk.rows.attribute.tolist(), strict=True):
+        nodes[body] = nodes.get(body) or chunk.rows.attributes[attribute].host
+    rows = []
+    for i, scrape in enumerate(chunk.scrapes):
+        if not wins[i]:
+            continue
+        at = naive_utc(scrape.at)
+        rows.append({
+            "cluster": scrape.cluster, "scrape_at": at, "target": scrape.target,
+            "node": scrape.node or nodes.get(i) or host_of_target(scrape.target),
+            "is_up": scrape.is_up, "http_status": scrape.http_status, "duration_s": scrape.duration_s,
+            "samples": int(chunk.accepted[i]), "rejected_lines": rejected[i],
+            "duplicate_lines": int(chunk.duplicates[i]),
+            "body_bytes": None if scrape.body is None else len(scrape.body), "body_sha256": scrape.sha256,
+            "error": scrape.error, "hour": at.replace(minute=0, second=0, microsecond=0), "date": at.date(),
+        })  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=CONTRACTS["raw.scrapes"].arrow_schema)
+
+
+def _rejected(chunk: _Chunk, wins: list[bool]) -> pa.Table:
+    kept: Counter[int] = Counter()
+    rows = []
+    for line in sorted(chunk.lines.rejected):
+        kept[line.body] += 1
+        if not wins[line.body] or kept[line.body] > _REJECTED_KEPT:
+            continue
+        scrape = chunk.scrapes[line.body]
+        at = naive_utc(scrape.at)
+        rows.append({
+            "cluster": scrape.cluster, "scrape_at": at, "target": scrape.target, "line_number": line.line_number,
+            "reason": line.reason, "line": line.line, "hour": at.replace(minute=0, second=0, microsecond=0),
+            "date": at.date(),
+        })  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=CONTRACTS["raw.rejected_lines"].arrow_schema)
