@@ -187,6 +187,29 @@ true_utilized_gpu_seconds quantity GPU-seconds active, integrated at 1 s by the 
 hidden_gpu_seconds      quantity   GPU-seconds of the device that a fault hides from the exporter
 fault_id                string     id of the injected fault
 fault                   string     kind of the injected fault
+absent_at               timestamp  first complete node list without the node; null while it is listed
+missing_from_at         timestamp  first scrape that carries other GPUs and not this one
+next_seen_at            timestamp  next sample after the gap, where the day's reading shows it
+has_mig_resources       boolean    whether the node advertises nvidia.com/mig-… resources
+is_cut                  boolean    whether the node's GPUs are cut by MIG, under either strategy
+is_unseen               boolean    known from node lists alone; no exporter shows it
+is_uncarved             boolean    the slices of a cut device that belong to no instance
+layout_from_at          timestamp  start of this date's part of the layout
+layout_to_at            timestamp  end of this date's part of the layout
+is_over                 boolean    whether the pod had Succeeded or Failed
+last_active_at          timestamp  last list that showed the pod not over
+parts                   integer    parts of the unit held
+of_parts                integer    parts the unit is divided into
+share_ratio             double     parts / of_parts
+segment_start_at        timestamp  start of the segment
+segment_end_at          timestamp  end of the segment
+is_not_ready            boolean    the node's Ready condition was not True
+is_lost                 boolean    the GPU was lost
+is_unavailable          boolean    the part could not work
+hold_start              integer    where the holder's share of the unit begins, in 1/hold_parts
+hold_end                integer    where it ends, in 1/hold_parts
+hold_parts              integer    parts the unit is divided into among holders
+part_us                 integer    microseconds of the device that are this part's
 fragmentation_ratio     double     free devices that a pod of a whole node's size could not use, over all free ones, at the end of the hour
 """
 

@@ -1,0 +1,147 @@
+-- Who held how many accelerators and when, from the API server alone (ledger rule 4): from PodScheduled to the end of
+-- the last container. A pod gone from the lists without an end is held to its last evidence and says so.
+-- grain: date, pod_uid, resource
+-- key: date, cluster, pod_uid, resource
+-- inputs: core.pod_states, core.pod_device_evidence, core.namespace_states, raw.kube_snapshots, raw.team_rules, raw.team_map, raw.allocation_history
+-- invariant: interval_start_at < interval_end_at, both within the date
+-- Since the last list before the window: a pod that it showed and none has denied since still holds.
+with states as (
+    select *
+    from core.pod_states
+    where date >= (
+        select coalesce(max(date), cast($start_at - interval 1 day as date))
+        from raw.kube_snapshots
+        where date < cast($start_at as date) and kind = 'Pod' and is_complete
+    )
+),
+newest as (
+    select *
+    from states
+    qualify row_number() over (partition by cluster, pod_uid, resource order by date desc) = 1
+),
+lives as (
+    select
+        cluster, pod_uid, resource, max(last_seen_at) as last_seen_at, max(last_active_at) as last_active_at,
+        min(first_seen_at) as first_seen_at,
+        max(node) as node, min(coalesce(scheduled_at, pod_started_at, case when node is not null then created_at end)) as scheduled_at
+    from states
+    group by cluster, pod_uid, resource
+),
+last_lists as (
+    select cluster, max(snapshot_at) as last_list_at
+    from raw.kube_snapshots
+    where kind = 'Pod' and is_complete
+    group by cluster
+),
+labels_seen as (
+    select cluster, pod_uid, max(last_seen_at) as last_label_at
+    from core.pod_device_evidence
+    where date >= cast($start_at - interval 1 day as date)
+    group by cluster, pod_uid
+),
+pods as (
+    select
+        n.cluster, n.pod_uid, n.resource, n.quantity, n.namespace, n.pod, l.node, n.labels, n.owner_kind, n.owner_name,
+        n.created_at, n.priority, n.priority_class, n.cpu_milli, n.memory_bytes, n.date as newest_date,
+        l.scheduled_at as started_at,
+        case
+            when n.is_over then coalesce(n.pod_finished_at, l.last_active_at, l.first_seen_at)
+            when t.last_list_at > l.last_seen_at
+                then coalesce(n.pod_finished_at, greatest(l.last_seen_at, coalesce(e.last_label_at, l.last_seen_at)))
+        end as finished_at,
+        case
+            when n.is_over then case when n.pod_finished_at is null then 'gone' else 'finished' end
+            when t.last_list_at > l.last_seen_at
+                then case when n.pod_finished_at is null then 'gone' else 'finished' end
+            else 'open'
+        end as end_reason
+    from newest as n
+    inner join lives as l on l.cluster = n.cluster and l.pod_uid = n.pod_uid and l.resource = n.resource
+    left join last_lists as t on t.cluster = n.cluster
+    left join labels_seen as e on e.cluster = n.cluster and e.pod_uid = n.pod_uid
+    where l.node is not null and l.scheduled_at < $end_at
+),
+namespace_dates as (
+    select p.cluster, p.pod_uid, p.resource, s.labels, s.annotations
+    from pods as p
+    inner join core.namespace_states as s on s.cluster = p.cluster and s.namespace = p.namespace
+    qualify row_number() over (
+        partition by p.cluster, p.pod_uid, p.resource
+        order by case when s.date <= p.newest_date then 0 else 1 end, case when s.date <= p.newest_date then s.date end desc, s.date
+    ) = 1
+),
+mapped as (
+    select p.cluster, p.pod_uid, p.resource, m.team
+    from pods as p
+    inner join raw.team_map as m on m.namespace = p.namespace and (m.cluster = p.cluster or m.cluster = '*')
+    qualify row_number() over (
+        partition by p.cluster, p.pod_uid, p.resource order by case when m.cluster = '*' then 1 else 0 end, m.team
+    ) = 1
+),
+answers as (
+    select
+        p.cluster, p.pod_uid, p.resource, r.rank, r.source, r.key,
+        nullif(
+            case
+                when r.source = 'pod_label' then p.labels[r.key]
+                when r.source = 'namespace_label' then n.labels[r.key]
+                when r.source = 'namespace_annotation' then n.annotations[r.key]
+                when r.source = 'mapping' then m.team
+            end,
+            ''
+        ) as team
+    from pods as p
+    cross join raw.team_rules as r
+    left join namespace_dates as n on n.cluster = p.cluster and n.pod_uid = p.pod_uid and n.resource = p.resource
+    left join mapped as m on m.cluster = p.cluster and m.pod_uid = p.pod_uid and m.resource = p.resource
+),
+teams as (
+    select *
+    from answers
+    where team is not null
+    qualify row_number() over (partition by cluster, pod_uid, resource order by rank) = 1
+),
+intervals as (
+    select
+        p.cluster, p.pod_uid, p.resource, p.quantity, p.namespace, p.pod, p.node,
+        coalesce(t.team, '(unmapped)') as team,
+        case when t.team is null then 'none' when t.key is null or t.key = '' then t.source else t.source || ':' || t.key end as team_source,
+        coalesce(p.owner_kind, 'Pod') as workload_kind, p.owner_name, p.priority, p.priority_class, p.cpu_milli,
+        p.memory_bytes, p.created_at, p.started_at, p.finished_at, p.end_reason, 'kubernetes' as source
+    from pods as p
+    left join teams as t on t.cluster = p.cluster and t.pod_uid = p.pod_uid and t.resource = p.resource
+    union all
+    select
+        cluster, pod_uid, resource, quantity, namespace, pod, node, coalesce(nullif(team, ''), '(unmapped)'),
+        'import', coalesce(workload_kind, 'Pod'), cast(null as varchar), cast(null as bigint), cast(null as varchar),
+        cast(null as bigint), cast(null as bigint), created_at, started_at, finished_at,
+        case when finished_at is null then 'open' else 'finished' end, source
+    from raw.allocation_history
+    where date < cast($end_at as date)
+),
+days as (
+    select cast(day_at as timestamp) as day_at
+    from unnest(generate_series($start_at, $end_at - interval 1 day, interval 1 day)) as d(day_at)
+),
+newest_evidence as (
+    select max(at) as now_at
+    from (
+        select max(snapshot_at) as at from raw.kube_snapshots
+        union all
+        select max(scrape_at) from raw.scrapes
+    ) as evidence
+)
+select
+    cast(d.day_at as date) as date, i.cluster, i.pod_uid, i.resource, i.quantity, i.namespace, i.pod, i.node, i.team,
+    i.team_source, i.workload_kind, i.owner_name, i.priority, i.priority_class, i.cpu_milli, i.memory_bytes,
+    i.created_at, i.started_at, i.finished_at, i.end_reason, i.source,
+    greatest(i.started_at, d.day_at) as interval_start_at,
+    least(coalesce(i.finished_at, d.day_at + interval 1 day), d.day_at + interval 1 day) as interval_end_at
+from intervals as i
+inner join days as d
+    on i.started_at < d.day_at + interval 1 day and (i.finished_at is null or i.finished_at > d.day_at)
+cross join newest_evidence as w
+where
+    (i.finished_at is null or i.finished_at > i.started_at)
+    -- A pod still open is not projected past the day of the newest evidence.
+    and (i.finished_at is not null or d.day_at <= w.now_at)

@@ -1,0 +1,168 @@
+-- The GPU-second ledger: what became of every second of every GPU, by who held it.
+-- grain: hour, unit (node, pci_bus_id, gi_id), holder (null: nobody)
+-- key: hour, cluster, node, pci_bus_id, gi_id, holder
+-- inputs: core.gpu_segments, core.gpu_samples, core.gpu_units, core.pod_allocations
+-- invariant: capacity = allocated + unallocated + unavailable; allocated = utilized + stranded + unobserved
+with segments as (
+    select * from core.gpu_segments where date >= cast($start_at as date) and date < cast($end_at as date)
+),
+-- Samples before the window stand into it.
+standing as (
+    select
+        cluster, node, pci_bus_id, gi_id, sampled_at, covers_until_at, util_ratio, util_source,
+        case when util_source is not null then coalesce(gpu_util_ratio, 0) end as resident_ratio
+    from core.gpu_samples
+    where
+        date >= cast($start_at - interval 1 day as date) and date < cast($end_at as date)
+        and sampled_at >= $start_at - interval 1 hour and sampled_at < $end_at
+        and util_source is not null
+),
+-- A sample that stands over the turn of an hour counts in both.
+hourly as (
+    select *, date_trunc('hour', sampled_at) as hour from standing
+    union all
+    select *, date_trunc('hour', covers_until_at - interval 1 microsecond) as hour
+    from standing
+    where date_trunc('hour', covers_until_at - interval 1 microsecond) > date_trunc('hour', sampled_at)
+),
+spans as (
+    select distinct cluster, node, pci_bus_id, gi_id, hour, segment_start_at, segment_end_at
+    from segments
+    where not is_uncarved
+),
+observed as (
+    select
+        g.cluster, g.node, g.pci_bus_id, g.gi_id, g.segment_start_at,
+        date_diff('microsecond', greatest(g.segment_start_at, s.sampled_at), least(g.segment_end_at, s.covers_until_at))
+            as covered_us,
+        s.util_ratio, s.resident_ratio, s.util_source
+    from hourly as s
+    inner join spans as g
+        on g.cluster = s.cluster and g.node = s.node and g.pci_bus_id = s.pci_bus_id
+        and g.gi_id is not distinct from s.gi_id and g.hour = s.hour
+        and g.segment_start_at < s.covers_until_at and g.segment_end_at > s.sampled_at
+),
+sums as (
+    select
+        cluster, node, pci_bus_id, gi_id, segment_start_at,
+        sum(covered_us) as covered_us, sum(covered_us * util_ratio) as utilized_us,
+        sum(covered_us * resident_ratio) as resident_us,
+        sum(case when util_source = 'sm_active' then covered_us else 0 end) as sm_us,
+        sum(case when util_source = 'gr_engine' then covered_us else 0 end) as gr_us,
+        sum(case when util_source = 'gr_engine_scaled' then covered_us else 0 end) as scaled_us,
+        sum(case when util_source = 'gpu_util' then covered_us else 0 end) as gpu_util_us
+    from observed
+    group by cluster, node, pci_bus_id, gi_id, segment_start_at
+),
+parts as (
+    select
+        g.*,
+        date_diff('microsecond', g.segment_start_at, g.segment_end_at) as device_us,
+        coalesce(s.covered_us, 0) as covered_us, coalesce(s.utilized_us, 0) as utilized_us,
+        coalesce(s.resident_us, 0) as resident_us, coalesce(s.sm_us, 0) as sm_us, coalesce(s.gr_us, 0) as gr_us,
+        coalesce(s.scaled_us, 0) as scaled_us, coalesce(s.gpu_util_us, 0) as gpu_util_us,
+        cast(g.share_end - g.share_start as double) / nullif(g.share_parts, 0)
+            * (g.hold_end - g.hold_start) / nullif(g.hold_parts, 0) as share
+    from segments as g
+    left join sums as s
+        on s.cluster = g.cluster and s.node = g.node and s.pci_bus_id = g.pci_bus_id
+        and s.gi_id is not distinct from g.gi_id and s.segment_start_at = g.segment_start_at and not g.is_uncarved
+),
+-- Uncovered time is dealt out as the segment itself is: by running sums over units, then over holders.
+dealt as (
+    select
+        *,
+        ((device_us - covered_us) * share_end) // share_parts - ((device_us - covered_us) * share_start) // share_parts
+            as unit_uncovered_us
+    from parts
+),
+valued as (
+    select
+        *,
+        case
+            when holder is not null and not is_unavailable
+                then least(
+                    part_us,
+                    (unit_uncovered_us * hold_end) // hold_parts - (unit_uncovered_us * hold_start) // hold_parts
+                )
+            else 0
+        end as unobserved_us,
+        case when holder is not null and not is_unavailable then part_us else 0 end as allocated_us,
+        case when is_unavailable then part_us else 0 end as unavailable_us
+    from dealt
+),
+hours as (
+    select
+        date, hour, cluster, node, pci_bus_id, gi_id, holder, bool_or(is_uncarved) as is_uncarved,
+        max(method) as method, sum(part_us) as capacity_us, sum(allocated_us) as allocated_us,
+        sum(unavailable_us) as unavailable_us, sum(unobserved_us) as unobserved_us,
+        sum(case when allocated_us > 0 then utilized_us * share else 0 end) as utilized_us,
+        sum(case when allocated_us > 0 then resident_us * share else 0 end) as resident_us,
+        sum(case when holder is null and not is_not_ready then utilized_us * share else 0 end) as rogue_us,
+        sum(sm_us) as sm_us, sum(gr_us) as gr_us, sum(scaled_us) as scaled_us, sum(gpu_util_us) as gpu_util_us,
+        bool_or(is_not_ready) as is_not_ready, bool_or(is_lost) as is_lost, bool_or(is_cordoned) as is_cordoned,
+        min(segment_start_at) as from_at
+    from valued
+    group by date, hour, cluster, node, pci_bus_id, gi_id, holder
+),
+bounded as (
+    select
+        *,
+        -- Rounded once, to the microsecond, and never more than what was held and covered.
+        least(cast(floor(utilized_us + 0.5) as bigint), allocated_us - unobserved_us) as used_us,
+        cast(floor(resident_us + 0.5) as bigint) as busy_us,
+        cast(floor(rogue_us + 0.5) as bigint) as unheld_us
+    from hours
+),
+unit_facts as (
+    select *
+    from core.gpu_units
+    where date >= cast($start_at as date) and date < cast($end_at as date)
+),
+-- The unit as it was when the holder first had it in the hour.
+described as (
+    select b.*, u.gpu_uuid, u.model, u.accelerator, u.mig_profile, u.provider, u.region, u.zone, u.instance_type
+    from bounded as b
+    left join unit_facts as u
+        on u.date = b.date and u.cluster = b.cluster and u.node = b.node and u.pci_bus_id = b.pci_bus_id
+        and u.gi_id is not distinct from b.gi_id
+        and u.interval_start_at <= b.from_at and u.interval_end_at > b.from_at
+),
+holders as (
+    select
+        date, cluster, pod_uid, max(namespace) as namespace, max(pod) as pod, max(team) as team,
+        max(workload_kind) as workload_kind, max(end_reason) as end_reason
+    from core.pod_allocations
+    where date >= cast($start_at as date) and date < cast($end_at as date)
+    group by date, cluster, pod_uid
+)
+select
+    d.hour, d.cluster, d.node, d.pci_bus_id, d.gi_id, d.holder, h.namespace, h.pod, h.team, h.workload_kind,
+    d.gpu_uuid, d.model, d.accelerator, d.mig_profile, d.provider, d.region, d.zone, d.instance_type, d.method,
+    case
+        when d.sm_us + d.gr_us + d.scaled_us + d.gpu_util_us = 0 then null
+        when d.sm_us >= greatest(d.gr_us, d.scaled_us, d.gpu_util_us) then 'sm_active'
+        when d.gr_us >= greatest(d.scaled_us, d.gpu_util_us) then 'gr_engine'
+        when d.scaled_us >= d.gpu_util_us then 'gr_engine_scaled'
+        else 'gpu_util'
+    end as util_source,
+    cast(cast(d.capacity_us as decimal(18, 0)) * 0.000001 as decimal(18, 6)) as capacity_gpu_seconds,
+    cast(cast(d.allocated_us as decimal(18, 0)) * 0.000001 as decimal(18, 6)) as allocated_gpu_seconds,
+    cast(cast(d.capacity_us - d.allocated_us - d.unavailable_us as decimal(18, 0)) * 0.000001 as decimal(18, 6)) as unallocated_gpu_seconds,
+    cast(cast(d.unavailable_us as decimal(18, 0)) * 0.000001 as decimal(18, 6)) as unavailable_gpu_seconds,
+    cast(cast(d.used_us as decimal(18, 0)) * 0.000001 as decimal(18, 6)) as utilized_gpu_seconds,
+    cast(cast(d.allocated_us - d.unobserved_us - d.used_us as decimal(18, 0)) * 0.000001 as decimal(18, 6)) as stranded_gpu_seconds,
+    cast(cast(d.unobserved_us as decimal(18, 0)) * 0.000001 as decimal(18, 6)) as unobserved_gpu_seconds,
+    cast(cast(d.busy_us as decimal(18, 0)) * 0.000001 as decimal(18, 6)) as resident_gpu_seconds,
+    cast(cast(d.unheld_us as decimal(18, 0)) * 0.000001 as decimal(18, 6)) as rogue_gpu_seconds,
+    nullif(
+        case when d.is_uncarved then 'uncarved,' else '' end
+        || case when d.is_not_ready then 'node_not_ready,' else '' end
+        || case when d.is_lost then 'gpu_lost,' else '' end
+        || case when d.is_cordoned then 'cordoned,' else '' end
+        || case when h.end_reason = 'gone' then 'end_unknown,' else '' end,
+        ''
+    ) as flags,
+    d.date
+from described as d
+left join holders as h on h.date = d.date and h.cluster = d.cluster and h.pod_uid = d.holder
