@@ -188,21 +188,28 @@ class Lake:
         """Remove exactly these marks."""
         state.clear_marks(self._marks_directory, marks)
 
-    def publish(self, build_id: str, note: str = "") -> Manifest:
-        """Make the newest version of every table what readers see, all at once; also `strandline.duckdb`."""
+    def newest(self, build_id: str = "newest", note: str = "", keep: bool = False) -> Manifest:
+        """The newest committed version of every table, published or not, as a manifest for `engine.connect`."""
+        tables = {}
+        for name in self.contracts:
+            opened = delta.open_table(self.root, name)
+            if opened is not None:
+                files = delta.data_files(opened)
+                tables[name] = TableVersion(
+                    opened.version(),
+                    sum(f.rows for f in files),
+                    tuple(f.path for f in files if f.rows),
+                    delta.is_evolved(opened),
+                )
+        return state.new_manifest(build_id, tables, note, keep)
+
+    def publish(self, build_id: str, note: str = "", *, keep: bool = False) -> Manifest:
+        """Make the newest version of every table what readers see, all at once; also `strandline.duckdb`.
+
+        `keep` saves the publication from maintenance for good (a closed month).
+        """
         with self.writer():
-            tables = {}
-            for name in self.contracts:
-                opened = delta.open_table(self.root, name)
-                if opened is not None:
-                    files = delta.data_files(opened)
-                    tables[name] = TableVersion(
-                        opened.version(),
-                        sum(f.rows for f in files),
-                        tuple(f.path for f in files if f.rows),
-                        delta.is_evolved(opened),
-                    )
-            manifest = state.new_manifest(build_id, tables, note)
+            manifest = self.newest(build_id, note, keep)
             write_view_database(self.root, manifest, self.contracts)
             state.write_manifest(self.state, manifest)
             return manifest

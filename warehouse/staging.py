@@ -43,7 +43,7 @@ class Staged:
         """Append Arrow rows; columns by name, any order. `BadInput` where they do not fit the contract."""
         source = f"incoming_{uuid.uuid4().hex}"
         self.connection.register(source, data.schema.empty_table())
-        described = self._describe(f"select * from {source}", {})
+        described = self._describe(f"select * from {source}", {}, origin)
         self.connection.unregister(source)
         columns = conforming_columns(self.contract, described, origin)
         self.connection.register(source, data)
@@ -52,13 +52,29 @@ class Staged:
         finally:
             self.connection.unregister(source)
 
-    def add_query(self, sql: str, parameters: Mapping[str, Any], origin: str) -> None:
-        """Append the rows of a SELECT run on the same connection."""
-        columns = conforming_columns(self.contract, self._describe(sql, parameters), origin)
-        self._insert(columns, f"({sql}\n)", parameters, origin)
+    def add_query(
+        self, sql: str, parameters: Mapping[str, Any], origin: str, within: tuple[date, date] | None = None
+    ) -> None:
+        """Append the rows of a SELECT run on the same connection.
 
-    def _describe(self, sql: str, parameters: Mapping[str, Any]) -> list[tuple[str, str]]:
-        rows = self.connection.execute(f"describe {sql}", dict(parameters) or None).fetchall()
+        `within` [start, end) is the part of the window that the SELECT was asked for; `BadInput` where it yields
+        other dates, since those would be there twice.
+        """
+        before = self.rows()
+        columns = conforming_columns(self.contract, self._describe(sql, parameters, origin), origin)
+        self._insert(columns, f"({sql}\n)", parameters, origin)
+        if within is not None:
+            inside = f"date >= {literal(within[0])} and date < {literal(within[1])}"
+            expected = int(self._one(f"select count(*) from {self.name} where {inside}")[0])
+            if self.rows() - before != expected:
+                asked = f"({inside}) is not true"
+                raise BadInput(f"{origin}: yields rows outside [{within[0]}, {within[1]}), e.g. {self._example(asked)}")
+
+    def _describe(self, sql: str, parameters: Mapping[str, Any], origin: str) -> list[tuple[str, str]]:
+        try:
+            rows = self.connection.execute(f"describe {sql}", dict(parameters) or None).fetchall()
+        except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
+            raise BadInput(f"{origin}: {error}") from error
         return [(row[0], row[1]) for row in rows]
 
     def _insert(self, columns: str, source: str, parameters: Mapping[str, Any], origin: str) -> None:
@@ -66,6 +82,9 @@ class Staged:
             self.connection.execute(f"insert into {self.name} select {columns} from {source}", dict(parameters) or None)
         except duckdb.ConversionException as error:
             raise BadInput(f"{origin}: a value does not fit {self.contract.name}: {error}") from error
+        except duckdb.Error as error:
+            error.add_note(f"while computing {origin}")
+            raise
 
     def rows(self) -> int:
         """Number of staged rows."""
@@ -76,7 +95,7 @@ class Staged:
         if not self.contract.partition_by:
             return []
         query = f"select distinct date from {self.name} where date is not null order by date"
-        return [row[0] for row in self.connection.execute(query).fetchall()]
+        return [row[0] for row in self._all(query)]
 
     def check(self, origin: str) -> int:
         """Check window, nulls, ranges, allowed values and the key; returns the rows. `BadInput` shows one bad row."""
@@ -94,17 +113,12 @@ class Staged:
     def _check_key(self, origin: str) -> None:
         key = ", ".join(quote(c) for c in self.contract.key)
         # one group of 64-bit hashes is several times cheaper than of wide keys; only a collision costs the exact check
-        suspect = self.connection.execute(
-            f"select 1 from {self.name} group by hash({key}) having count(*) > 1 limit 1"
-        ).fetchone()
-        if not suspect:
+        if not self._all(f"select 1 from {self.name} group by hash({key}) having count(*) > 1 limit 1"):
             return
-        repeated = self.connection.execute(
-            f"select count(*) as copies, {key} from {self.name} group by {key} having count(*) > 1 limit 1"
-        ).fetchone()
-        if repeated:
-            example = dict(zip(self.contract.key, map(str, repeated[1:]), strict=True))
-            raise BadInput(f"{origin}: {self.contract.name}: {repeated[0]} rows with one key, e.g. {example}")
+        repeated = f"select count(*) as copies, {key} from {self.name} group by {key} having count(*) > 1 limit 1"
+        for copies, *values in self._all(repeated):
+            example = dict(zip(self.contract.key, map(str, values), strict=True))
+            raise BadInput(f"{origin}: {self.contract.name}: {copies} rows with one key, e.g. {example}")
 
     def _example(self, condition: str) -> dict[str, str]:
         shown = list(dict.fromkeys([*self.contract.key, *_window_columns(self.contract)]))
@@ -131,10 +145,12 @@ class Staged:
                 arrays = [_as_type(array, field.type) for array, field in zip(batch.columns, schema, strict=True)]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
+    def _all(self, query: str) -> list[tuple[Any, ...]]:
+        # always to the end: DuckDB 2 refuses the next statement while a result is half read
+        return self.connection.execute(query).fetchall()
+
     def _one(self, query: str) -> tuple[Any, ...]:
-        row = self.connection.execute(query).fetchone()
-        assert row is not None
-        return tuple(row)
+        return self._all(query)[0]
 
 
 def _as_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 import uuid
 from collections.abc import Iterable
 from contextlib import suppress
@@ -26,11 +27,15 @@ _BUILD_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 @dataclass(frozen=True)
 class Mark:
-    """A UTC date whose raw rows or intervals changed and that no build has taken up yet."""
+    """A UTC date whose raw rows or intervals changed and that no build has taken up yet.
+
+    `marked_at_s` is Unix time; `token` tells marks of one date apart, so that a build clears only those it saw.
+    """
 
     date: date
     reason: str
     token: str
+    marked_at_s: float
 
 
 @dataclass(frozen=True)
@@ -45,12 +50,13 @@ class TableVersion:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a build published. A `note` keeps the manifest, and the files it names, from being vacuumed."""
+    """What a build published, or the newest versions as they are. `keep` saves it, and its files, from vacuum."""
 
     build_id: str
     created_at: datetime
     tables: dict[str, TableVersion] = field(default_factory=dict)
     note: str = ""
+    keep: bool = False
 
     def to_json(self) -> bytes:
         """The manifest as JSON; `from_json` reads it back equal."""
@@ -62,6 +68,7 @@ class Manifest:
             "build_id": self.build_id,
             "created_at": self.created_at.isoformat(timespec="microseconds") + "Z",
             "note": self.note,
+            "keep": self.keep,
             "tables": tables,
         }
         return json.dumps(document, indent=1).encode()
@@ -76,17 +83,17 @@ class Manifest:
                 name: TableVersion(t["version"], t["rows"], tuple(t["files"]), t["evolved"])
                 for name, t in document["tables"].items()
             }
-            return cls(document["build_id"], created_at, tables, document["note"])
+            return cls(document["build_id"], created_at, tables, document["note"], document["keep"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BadInput(f"{origin}: not a manifest of published versions: {error!r}") from error
 
 
 def write_marks(directory: Path, dates: Iterable[date], reason: str) -> list[Mark]:
     """Write one mark a date, durably; returns them."""
-    marks = [Mark(day, reason, uuid.uuid4().hex) for day in sorted(set(dates))]
-    write_all_atomically(
-        (directory / f"{m.date.isoformat()}--{m.token}.json", json.dumps({"reason": m.reason}).encode()) for m in marks
-    )
+    now = time.time()
+    marks = [Mark(day, reason, uuid.uuid4().hex, now) for day in sorted(set(dates))]
+    content = json.dumps({"reason": reason, "marked_at_s": now}).encode()
+    write_all_atomically((directory / f"{m.date.isoformat()}--{m.token}.json", content) for m in marks)
     return marks
 
 
@@ -96,7 +103,8 @@ def read_marks(directory: Path) -> list[Mark]:
     for path in sorted(directory.glob("*--*.json")):
         with suppress(FileNotFoundError):
             day, token = path.stem.split("--", 1)
-            marks.append(Mark(date.fromisoformat(day), json.loads(path.read_bytes())["reason"], token))
+            content = json.loads(path.read_bytes())
+            marks.append(Mark(date.fromisoformat(day), content["reason"], token, content["marked_at_s"]))
     return marks
 
 
@@ -111,11 +119,11 @@ def clear_marks(directory: Path, marks: Iterable[Mark]) -> None:
         sync_directory(directory)
 
 
-def new_manifest(build_id: str, tables: dict[str, TableVersion], note: str = "") -> Manifest:
+def new_manifest(build_id: str, tables: dict[str, TableVersion], note: str = "", keep: bool = False) -> Manifest:
     """A manifest of now; `BadInput` where the build id cannot be part of a file name."""
     if not _BUILD_ID.fullmatch(build_id):
         raise BadInput(f"build id {build_id!r}: letters, digits, '_', '.', '-', at most 100")
-    return Manifest(build_id, datetime.now(UTC).replace(tzinfo=None), tables, note)
+    return Manifest(build_id, datetime.now(UTC).replace(tzinfo=None), tables, note, keep)
 
 
 def write_manifest(state: Path, manifest: Manifest) -> None:

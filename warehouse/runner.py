@@ -1,0 +1,291 @@
+"""Runs the models over windows of dates and publishes the result.
+
+A build recomputes whole dates and replaces them, so running it twice, or again after a crash, gives the same
+tables. Marks stay until the build that took them up is published.
+Belongs here: choosing windows, running models in order, recomputing dates that changed intervals touch.
+Does not: SQL, checking rows (`staging.py`), scheduling.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from datetime import time as midnight
+
+import duckdb
+
+from warehouse.engine import LAYERS, open_database
+from warehouse.errors import BadInput
+from warehouse.lake import Lake
+from warehouse.models import Model, downstream, load_models, select_models
+from warehouse.spans import Changes, changes
+from warehouse.sqltypes import quote
+from warehouse.state import Mark
+from warehouse.windows import DAY, chunks, contiguous, days
+
+CHUNK_DAYS = 7
+LOOK_BACK = 2 * DAY
+
+
+@dataclass(frozen=True)
+class ModelReport:
+    """What one model did: rows written, seconds, date windows [start, end) replaced (none for whole tables)."""
+
+    name: str
+    rows: int
+    seconds: float
+    windows: tuple[tuple[date, date], ...]
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """What a build did; `marks` is how many marks it took up and cleared."""
+
+    build_id: str
+    models: tuple[ModelReport, ...]
+    seconds: float
+    marks: int = 0
+
+    @property
+    def rows(self) -> int:
+        return sum(m.rows for m in self.models)
+
+
+Progress = Callable[[str], None]
+
+
+class _Run:
+    """One pass over the models: the dates due for each, and the marks made on the way."""
+
+    def __init__(
+        self,
+        *,
+        lake: Lake,
+        connection: duckdb.DuckDBPyConnection,
+        run_id: str,
+        models: Mapping[str, Model],
+        newest: date,
+        known: frozenset[date],
+        chunk_days: int,
+        due: set[date],
+        marked: set[date],
+    ) -> None:
+        self.lake, self.connection, self.run_id = lake, connection, run_id
+        self.models, self.newest, self.known, self.chunk_days = models, newest, known, chunk_days
+        self.due = {name: set(due) for name in models}
+        self.marked = set(marked)
+        self.new_marks: list[Mark] = []
+
+    def bind(self, table: str) -> None:
+        """Point the view of `table` at its newest committed version."""
+        self.connection.execute(f"create or replace view {quote(table)} as {self.lake.relation(table)}")
+
+    def execute(self, model: Model, progress: Progress | None) -> ModelReport:
+        """Compute all dates due for the model, and those its changed intervals add."""
+        begun = time.perf_counter()
+        if progress is not None:
+            progress(model.name)
+        rows, windows = 0, []
+        if self.lake.contract(model.name).window == "whole":
+            rows = self._whole(model)
+        done: set[date] = set()
+        while waiting := self._waiting(model) - done:
+            for start, end in contiguous(waiting):
+                rows += self._window(model, start, end)
+                windows.append((start, end))
+                self.bind(model.name)
+            done |= waiting
+        self.bind(model.name)
+        return ModelReport(model.name, rows, time.perf_counter() - begun, tuple(windows))
+
+    def _waiting(self, model: Model) -> set[date]:
+        return set() if self.lake.contract(model.name).window == "whole" else self.due[model.name]
+
+    def _whole(self, model: Model) -> int:
+        first, last = min(self.known, default=self.newest), max(self.known, default=self.newest)
+        with self.lake.stage(model.name, connection=self.connection) as staged:
+            staged.add_query(model.sql, _parameters(model, first, last + DAY), str(model.path))
+            self.lake.commit(staged, self.run_id)
+            return staged.rows()
+
+    def _window(self, model: Model, start: date, end: date) -> int:
+        with self.lake.stage(model.name, start, end, self.connection) as staged:
+            for first, last in chunks(start, end, self.chunk_days):
+                staged.add_query(model.sql, _parameters(model, first, last), str(model.path), (first, last))
+            found = None
+            if staged.contract.spans:
+                found = changes(staged, self.lake.relation(model.name), self.newest)
+            self.lake.commit(staged, self.run_id, before=lambda: self._follow(model, found))
+            return staged.rows()
+
+    def _follow(self, model: Model, found: Changes | None) -> None:
+        """Add what changed intervals touch to the dates due; the marks make that survive a crash."""
+        if found is None:
+            return
+        spanned = set(found.spanned & self.known) - self.due[model.name]
+        self.due[model.name] |= spanned
+        for reader in downstream(self.models, model.name):
+            self.due[reader] |= found.own
+        unmarked = (spanned | found.own) - self.marked
+        self.new_marks += self.lake.mark(unmarked, f"{model.name}: intervals changed")
+        self.marked |= unmarked
+
+
+def _parameters(model: Model, start: date, end: date) -> dict[str, datetime]:
+    bounds = {"start_at": datetime.combine(start, midnight()), "end_at": datetime.combine(end, midnight())}
+    # DuckDB refuses parameters that a statement does not use
+    return {name: bounds[name] for name in model.parameters}
+
+
+def known_dates(lake: Lake) -> frozenset[date]:
+    """Dates that raw tables hold rows of."""
+    raw = [t.name for t in lake.contracts.values() if t.layer == "raw" and t.window == "hour"]
+    return frozenset(day for name in raw for day in lake.dates(name))
+
+
+def _beside(day: date) -> tuple[date, date, date]:
+    # a sample before midnight stands until the first scrape after it, so a changed day touches both its neighbours
+    return day - DAY, day, day + DAY
+
+
+def due_dates(known: frozenset[date], marks: Sequence[Mark], start: date | None, end: date | None) -> set[date]:
+    """The dates a build computes: those of [start, end), else what was marked and a look-back of 48 hours.
+
+    An open side of a window reaches to the first or last known date. Marked dates bring their neighbours, where
+    there is data.
+    """
+    if start is None and end is None:
+        marked = {m.date for m in marks}
+        newest = max(known, default=None)
+        recent = set() if newest is None else set(days(newest - LOOK_BACK + DAY, newest + DAY))
+        return marked | ({d for m in marked for d in _beside(m)} & known) | (recent & known)
+    first = start if start is not None else min(known, default=end)
+    last = end if end is not None else max(known, default=first or date.min) + DAY
+    assert first is not None
+    if start is not None and end is not None and start >= end:
+        raise BadInput(f"window [{start}, {end}): the start must be before the end")
+    return set(days(first, last))
+
+
+def run_models(
+    lake: Lake,
+    names: Sequence[str],
+    start: date,
+    end: date,
+    run_id: str = "",
+    *,
+    models: Mapping[str, Model] | None = None,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    chunk_days: int = CHUNK_DAYS,
+    progress: Progress | None = None,
+) -> list[ModelReport]:
+    """Compute [start, end) of the named models (selectors as in `select_models`) without publishing.
+
+    Dates outside the window that changed intervals touch are computed for the interval table itself and marked
+    for the next build.
+    """
+    available = models if models is not None else load_models()
+    with lake.writer():
+        chosen = select_models(available, names)
+        reports, _ = _run(
+            lake,
+            chosen,
+            due=set(days(start, end)),
+            marks=lake.marks(),
+            run_id=run_id,
+            memory_limit=memory_limit,
+            threads=threads,
+            chunk_days=chunk_days,
+            progress=progress,
+        )
+        return reports
+
+
+def build(  # noqa: PLR0917
+    lake: Lake,
+    start: date | None = None,
+    end: date | None = None,
+    select: Sequence[str] = (),
+    run_id: str | None = None,
+    progress: Progress | None = None,
+    *,
+    models: Mapping[str, Model] | None = None,
+    memory_limit: str | None = None,
+    threads: int | None = None,
+    chunk_days: int = CHUNK_DAYS,
+) -> BuildReport:
+    """Compute the models over [start, end) (or what changed, see `due_dates`), publish, clear the marks taken up.
+
+    `select` limits the models (`name`, `+name`, `name+`); such a build clears no marks, since other models still
+    need them. `progress` is told what is being computed. `chunk_days` bounds the memory of one statement.
+    Raises `BadInput` where a model or its rows do not fit, and `LakeBusy` where another process writes.
+    """
+    begun = time.perf_counter()
+    available = models if models is not None else load_models()
+    chosen = select_models(available, select)
+    build_id = run_id or f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
+    with lake.writer():
+        marks = lake.marks()
+        known = known_dates(lake)
+        due = due_dates(known, marks, start, end)
+        reports, own = _run(
+            lake,
+            chosen,
+            due=due,
+            marks=marks,
+            run_id=build_id,
+            memory_limit=memory_limit,
+            threads=threads,
+            chunk_days=chunk_days,
+            progress=progress,
+        )
+        lake.publish(build_id)
+        covered = [m for m in marks if m.date in due and set(_beside(m.date)) & known <= due]
+        taken_up = [*covered, *own] if chosen.keys() == available.keys() else []
+        lake.clear(taken_up)
+    return BuildReport(build_id, tuple(reports), time.perf_counter() - begun, len(taken_up))
+
+
+def _run(
+    lake: Lake,
+    models: Mapping[str, Model],
+    *,
+    due: set[date],
+    marks: Sequence[Mark],
+    run_id: str,
+    memory_limit: str | None,
+    threads: int | None,
+    chunk_days: int,
+    progress: Progress | None,
+) -> tuple[list[ModelReport], list[Mark]]:
+    for name, model in models.items():
+        if missing := [t for t in (name, *model.inputs) if t not in lake.contracts]:
+            raise BadInput(f"{model.path}: there is no contract for {', '.join(missing)}")
+    known = known_dates(lake)
+    intervals = [n for n in models if lake.contract(n).spans]
+    held = known.union(*(lake.dates(n) for n in intervals))
+    newest = max(held | due, default=date.min)
+    connection = open_database(lake.root, memory_limit=memory_limit, threads=threads)
+    try:
+        run = _Run(
+            lake=lake,
+            connection=connection,
+            run_id=run_id,
+            models=models,
+            newest=newest,
+            known=held,
+            chunk_days=chunk_days,
+            due=due,
+            marked={m.date for m in marks},
+        )
+        for layer in LAYERS:
+            connection.execute(f"create schema {layer}")
+        for table in sorted({*models, *(i for m in models.values() for i in m.inputs)}):
+            run.bind(table)
+        return [run.execute(m, progress) for m in models.values()], run.new_marks
+    finally:
+        connection.close()
