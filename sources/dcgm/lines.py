@@ -214,11 +214,10 @@ def _with_odd(  # noqa: PLR0917
     order = np.argsort(np.concatenate((at, position)), kind="stable")
     old = (regular.body, regular.name, regular.block, regular.value, regular.time_us,
            regular.number, regular.start, regular.end)  # fmt: skip
-    body, name, block, value, time_us, number, start, end = (
-        np.concatenate((a, b))[order] for a, b in zip(old, columns, strict=True)
-    )
-    text = pa.concat_arrays([regular.text, pa.array(texts, pa.large_string())]).take(pa.array(order))
-    return Lines(names.items, labels.items, body, name, block, value, text, time_us, number, start, end, data,
+    merged = (np.concatenate((a, b))[order] for a, b in zip(old, columns, strict=True))
+    body, code, block, value, time, number, start, end = merged
+    text_of = pa.concat_arrays([regular.text, pa.array(texts, pa.large_string())]).take(pa.array(order))
+    return Lines(names.items, labels.items, body, code, block, value, text_of, time, number, start, end, data,
                  regular.rejected)  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from sources.dcgm.aliases import resolve
 from sources.dcgm.lines import Lines, read_lines
 from sources.dcgm.rows import Rows, assemble
 from sources.dcgm.scrape import Scrape, naive_utc
-from sources.dcgm.verdicts import Source, Verdicts
+from sources.dcgm.verdicts import Period, Verdicts
 from warehouse.contracts import CONTRACTS
 from warehouse.contracts.raw import DCGM_METRICS
 
@@ -80,6 +80,10 @@ def _instant(scrape: Scrape) -> tuple[str, str, datetime]:
     return scrape.cluster, scrape.target, naive_utc(scrape.at)
 
 
+def _period(scrape: Scrape) -> Period:
+    return Period(scrape.cluster, scrape.target, naive_utc(scrape.at).replace(minute=0, second=0, microsecond=0))
+
+
 def _chunks(scrapes: Sequence[Scrape]) -> Iterator[tuple[int, int]]:
     """Index ranges of about equal size in bytes: what one pass holds in memory is bounded."""
     start = size = 0
@@ -108,8 +112,7 @@ def _read(scrapes: list[Scrape], wins: list[bool], verdicts: Verdicts, tolerance
     column = np.array([_COLUMN[a.column] if (a := resolve(n)) else -1 for n in lines.names], np.int64)
     about_gpu = np.array([label.row is not None for label in lines.labels], bool)
     stored = accepted & (column[lines.name] >= 0) & about_gpu[lines.block] if len(lines.body) else accepted
-    hours = [(s.cluster, s.target, naive_utc(s.at).replace(minute=0, second=0, microsecond=0)) for s in scrapes]
-    verdicts.observe(hours, lines, stored)
+    verdicts.observe([_period(s) for s in scrapes], lines, stored)
     stored &= np.array(wins, bool)[lines.body]
     n = len(scrapes)
     counted, repeated = (np.bincount(lines.body[mask], minlength=n) for mask in (accepted, duplicate))
@@ -153,7 +156,7 @@ def _samples(chunk: _Chunk, verdicts: Verdicts) -> pa.Table:
     """raw.dcgm_samples of a chunk."""
     rows, scrapes = chunk.rows, chunk.scrapes
     values = rows.values
-    hours = [naive_utc(s.at).replace(minute=0, second=0, microsecond=0) for s in scrapes]
+    periods = [_period(s) for s in scrapes]
     factors = {}
     for name_code, name in enumerate(chunk.lines.names):
         alias = resolve(name)
@@ -166,11 +169,10 @@ def _samples(chunk: _Chunk, verdicts: Verdicts) -> pa.Table:
                 np.multiply(values[column], alias.factor, out=values[column], where=mine)
             continue
         for row in np.flatnonzero(mine).tolist():
-            body = int(rows.body[row])
-            source = Source(scrapes[body].cluster, scrapes[body].target, hours[body], name)
-            if source not in factors:
-                factors[source] = verdicts.factor(source)[0]
-            values[column, row] *= factors[source]
+            period = periods[int(rows.body[row])]
+            if (period, name) not in factors:
+                factors[period, name] = verdicts.factor(period, name)[0]
+            values[column, row] *= factors[period, name]
     return _sample_table(rows, scrapes)
 
 

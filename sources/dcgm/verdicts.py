@@ -8,7 +8,7 @@ outcome does not depend on the order of arrival.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -25,18 +25,12 @@ from warehouse.errors import BadInput
 _SENTINEL = 2147483632.0  # DCGM INT32 blank: no evidence of a unit
 
 
-class Source(NamedTuple):
-    """One metric of one target in one UTC hour."""
+class Period(NamedTuple):
+    """One UTC hour of one target: what a verdict is about."""
 
     cluster: str
     target: str
     hour: datetime
-    name: str
-
-
-def _source(scrape: tuple[str, str, datetime], name: str) -> Source:
-    cluster, target, hour = scrape
-    return Source(cluster, target, hour, name)
 
 
 @dataclass
@@ -55,86 +49,108 @@ class Evidence:
 
 
 class Verdicts:
-    """Evidence over all sources; `overrides` maps a target (or `*`) to percent or ratio."""
+    """Evidence over all periods; `overrides` maps a target (or `*`) to percent or ratio."""
 
     def __init__(self, overrides: Mapping[str, str] | None = None, known: pa.Table | None = None):
         for target, unit in (overrides or {}).items():
             if unit not in ("percent", "ratio"):
                 raise BadInput(f"unit of target {target}: {unit!r} is neither percent nor ratio")
         self._overrides = dict(overrides or {})
-        self._columns: dict[Source, str] = {}
-        self._evidence: dict[Source, Evidence] = {}
-        self._factor: dict[Source, tuple[float, str]] = {}
+        self._names: dict[Period, frozenset[str]] = {}
+        self._evidence: dict[tuple[Period, str], Evidence] = {}
         self._known = known.to_pylist() if known is not None else []
         for row in self._known:
             self._recall(row)
 
     def _recall(self, row: dict[str, Any]) -> None:
-        source = Source(row["cluster"], row["target"], row["hour"], row["source_name"])
-        self._columns[source] = row["column_name"]
-        alias = resolve(source.name)
-        if alias is None or alias.factor is not None:
-            self._factor[source] = (row["factor"], row["verdict"])
+        period, name = Period(row["cluster"], row["target"], row["hour"]), row["source_name"]
+        alias = resolve(name)
+        if alias is None:  # written by a version that knew more names; its rows are left alone
             return
-        # An override hides what the data said: then only new evidence counts once it is lifted.
-        evidence = self._evidence.setdefault(source, Evidence())
-        evidence.above_one |= row["verdict"] == "range"
-        evidence.pointed |= row["verdict"] == "format" and row["factor"] == RATIO
+        self._names[period] = self._names.get(period, frozenset()) | {name}
+        if alias.factor is None:
+            # An override hides what the data said: then only new evidence counts once it is lifted.
+            evidence = self._evidence.setdefault((period, name), Evidence())
+            evidence.above_one |= row["verdict"] == "range"
+            evidence.pointed |= row["verdict"] == "format" and row["factor"] == RATIO
 
-    def observe(self, scrapes: list[tuple[str, str, datetime]], lines: Lines, stored: np.ndarray) -> None:
-        """Take note of the stored lines; `scrapes` gives cluster, target and hour by body index."""
+    def observe(self, periods: Sequence[Period], lines: Lines, stored: np.ndarray) -> None:
+        """Take note of the stored lines; `periods` are those of the bodies, by index."""
         width = len(lines.names)
-        for code in np.unique(lines.body[stored] * width + lines.name[stored]).tolist():
-            body, name = divmod(code, width)
-            source = _source(scrapes[body], lines.names[name])
-            alias = resolve(source.name)
-            if alias is not None and source not in self._columns:
-                self._columns[source] = alias.column
-        self._observe_ambiguous(scrapes, lines, stored)
+        codes = np.unique(lines.body[stored] * width + lines.name[stored])
+        bodies, first = np.unique(codes // width, return_index=True) if width else (codes, codes)
+        sets: dict[bytes, frozenset[str]] = {}  # most bodies have the same names
+        for body, names in zip(bodies.tolist(), np.split(codes % width, first[1:]) if width else (), strict=False):
+            found = sets.get(names.tobytes())
+            if found is None:
+                found = sets[names.tobytes()] = frozenset(lines.names[i] for i in names.tolist())
+            known = self._names.get(periods[body])
+            self._names[periods[body]] = found if known is None or known == found else known | found
+        self._observe_ambiguous(periods, lines, stored)
 
-    def _observe_ambiguous(self, scrapes: list[tuple[str, str, datetime]], lines: Lines, stored: np.ndarray) -> None:
+    def _observe_ambiguous(self, periods: Sequence[Period], lines: Lines, stored: np.ndarray) -> None:
         aliases: list[Alias | None] = [resolve(n) for n in lines.names]
         ambiguous = np.array([a is not None and a.factor is None for a in aliases], bool)
-        rows = np.flatnonzero(stored & ambiguous[lines.name]) if ambiguous.any() else np.zeros(0, np.int64)
-        if not len(rows):
+        if not ambiguous.any():
             return
-        texts = lines.text.take(pa.array(rows))
-        pointed = pc.match_substring_regex(texts, "[.eE]").to_numpy(zero_copy_only=False)
-        above = (lines.value[rows] > 1) & (lines.value[rows] < _SENTINEL)
-        sentinel = lines.value[rows] >= _SENTINEL
-        for row, dot, over, blank in zip(
-            rows.tolist(), pointed.tolist(), above.tolist(), sentinel.tolist(), strict=True
-        ):
-            source = _source(scrapes[lines.body[row]], lines.names[lines.name[row]])
-            evidence = self._evidence.setdefault(source, Evidence())
-            evidence.above_one |= over
-            evidence.pointed |= dot and not blank
+        rows = np.flatnonzero(stored & ambiguous[lines.name])
+        pointed = pc.match_substring_regex(lines.text.take(pa.array(rows)), "[.eE]").to_pylist()
+        for row, dot, value in zip(rows.tolist(), pointed, lines.value[rows].tolist(), strict=True):
+            key = periods[lines.body[row]], lines.names[lines.name[row]]
+            evidence = self._evidence.setdefault(key, Evidence())
+            if value < _SENTINEL:
+                evidence.above_one |= value > 1
+                evidence.pointed |= dot
 
-    def factor(self, source: Source) -> tuple[float, str]:
-        """Factor of a source and how it was decided: table, format, range or override."""
-        alias = resolve(source.name)
-        if alias is None or alias.factor is not None:
-            return (alias.factor or RATIO, "table") if alias else self._factor[source]
-        unit = self._overrides.get(source.target, self._overrides.get("*"))
+    def factor(self, period: Period, name: str) -> tuple[float, str]:
+        """Factor of a stored metric and how it was decided: table, format, range or override."""
+        alias = resolve(name)
+        if alias is None:
+            raise KeyError(name)
+        if alias.factor is not None:
+            return alias.factor, "table"
+        unit = self._overrides.get(period.target, self._overrides.get("*"))
         if unit is not None:
             return (PERCENT if unit == "percent" else RATIO), "override"
-        return self._evidence.get(source, Evidence()).verdict()
+        return self._evidence.get((period, name), Evidence()).verdict()
 
     def table(self) -> pa.Table:
-        """raw.field_maps of everything known and seen."""
-        rows = []
-        for source, column in sorted(self._columns.items()):
-            factor, verdict = self.factor(source)
-            rows.append({
-                "cluster": source.cluster, "hour": source.hour, "target": source.target, "column_name": column,
-                "source_name": source.name, "factor": factor, "verdict": verdict, "date": source.hour.date(),
-            })  # fmt: skip
-        return pa.Table.from_pylist(rows, schema=CONTRACTS["raw.field_maps"].arrow_schema)
+        """raw.field_maps of everything known and seen, ordered by key."""
+        schema = CONTRACTS["raw.field_maps"].arrow_schema
+        periods = sorted(self._names)
+        fixed: dict[frozenset[str], list[tuple[str, str]]] = {}
+        columns: list[str] = []
+        names: list[str] = []
+        counts: list[int] = []
+        factors: list[float] = []
+        verdicts: list[str] = []
+        for period in periods:
+            found = self._names[period]
+            pairs = fixed.get(found)
+            if pairs is None:
+                pairs = fixed[found] = sorted((a.column, n) for n in found if (a := resolve(n)))
+            counts.append(len(pairs))
+            for column, name in pairs:
+                factor, verdict = self.factor(period, name)
+                columns.append(column)
+                names.append(name)
+                factors.append(factor)
+                verdicts.append(verdict)
+        take = pa.array(np.repeat(np.arange(len(periods)), counts))
+        hours = pa.array([p.hour for p in periods], pa.timestamp("us")).take(take)
+        by_name = {
+            "cluster": pa.array([p.cluster for p in periods], pa.string()).take(take), "hour": hours,
+            "target": pa.array([p.target for p in periods], pa.string()).take(take), "column_name": columns,
+            "source_name": names, "factor": factors, "verdict": verdicts, "date": hours.cast(pa.date32()),
+        }  # fmt: skip
+        return pa.table({f.name: by_name[f.name] for f in schema}, schema=schema)
 
-    def changed(self) -> Iterable[tuple[Source, str, float, float]]:
-        """Known sources whose factor is now another: source, column, old and new factor."""
+    def changed(self) -> Iterator[tuple[Period, str, float, float]]:
+        """Known metrics whose factor is now another: period, column, old and new factor."""
         for row in self._known:
-            source = Source(row["cluster"], row["target"], row["hour"], row["source_name"])
-            factor, _ = self.factor(source)
+            if resolve(row["source_name"]) is None:
+                continue
+            period = Period(row["cluster"], row["target"], row["hour"])
+            factor, _ = self.factor(period, row["source_name"])
             if factor != row["factor"]:
-                yield source, row["column_name"], row["factor"], factor
+                yield period, row["column_name"], row["factor"], factor
