@@ -27,7 +27,7 @@ How the rules were read where they leave room:
 10. Of two targets that cover one slot at once the newer sample stands; of two at one instant the smaller target name.
 11. A sample's activity is the first valid of SM, GR, GPU_UTIL of that sample; a newer sample without any leaves the
     time unobserved even where an older one still covers. Resident adds valid GPU_UTIL over covered held time.
-12. The range and clamp rule (1 to 1.1) holds for all three fields after their factor, GPU_UTIL included. Equal series in
+12. The range and clamp rule (1 to 1.1) holds for all three fields after their factor, GPU_UTIL too. Equal series in
     one body: the first stands. A malformed line loses itself only.
 13. Usual spacing unset: the median of all gaps of the target (mean of the middle two); limit unset: three times the
     usual spacing, at most 300 s. A limit that is set is taken as it is.
@@ -58,6 +58,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -66,8 +67,8 @@ from .holders import Device, Pod, assign, read_pods
 from .inventory import Ends, Node, Slot, gpu_resources, inside, moments, read_nodes
 from .reader import Case, Row, micros, read_case
 
-TOTAL = "capacity allocated unallocated unavailable utilized stranded unobserved resident rogue".split()
-TEAM = "allocated utilized stranded unobserved resident".split()
+TEAM = ["allocated", "utilized", "stranded", "unobserved", "resident"]
+TOTAL = ["capacity", "unallocated", "unavailable", "rogue", *TEAM]
 SECOND = 1_000_000
 
 
@@ -99,7 +100,7 @@ def cover_ends(case: Case) -> Ends:
         instants[scrape.cluster, scrape.target].append(scrape.at)
     ends = {}
     for (cluster, target), times in instants.items():
-        gaps = [b - a for a, b in zip(times, times[1:], strict=False)]
+        gaps = [b - a for a, b in pairwise(times)]
         set_s, limit_s = case.spec.get("scrape_interval_s"), case.spec.get("staleness_s")
         usual = int(set_s * SECOND) if set_s else int(median(gaps)) if gaps else 0
         limit = int(limit_s * SECOND) if limit_s else min(3 * usual, 300 * SECOND)
@@ -190,7 +191,7 @@ def _sum_node(
     cuts = moments(node) | {t for p in pods for t in (p.start, p.end)} | {begin, finish}
     cuts |= {t for standing in covers.values() for c in standing for t in (c.start, c.end)}
     edges = sorted(t for t in cuts if begin <= t <= finish)
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         ready = node.ready(start)
         live = [s for s in node.slots.values() if inside(start, s.capacity)]
         pieces = [piece for slot in live for piece in _pieces(node, slot, pods, start)]

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from oracle.ledger import expected
 
 NAMES = [
