@@ -128,23 +128,35 @@ frozen as (
     group by cluster, node, pci_bus_id, gi_id, run
     having date_diff('microsecond', min(sampled_at), max(sampled_at)) >= 600000000
 ),
--- GR_ENGINE_ACTIVE of an instance is a lower bound. It is scaled by the largest value its profile showed that day,
--- but by no less than one engine's share of the instance, the most that was ever seen on real cards.
+-- GR_ENGINE_ACTIVE of an instance is a lower bound. It is scaled by the largest value its profile showed on the day
+-- or a day beside it, but by no less than one engine's share of the instance, the most that real cards ever showed:
+-- where no instance was ever busy, the largest value says nothing.
+day_maxima as (
+    select cluster, model, mig_profile, date, max(gr_engine_ratio) as largest_gr
+    from raw.dcgm_samples
+    where
+        date >= cast($start_at - interval 1 day as date) and date < cast($end_at + interval 1 day as date)
+        and gi_id is not null and gr_engine_ratio between 0 and 1
+    group by cluster, model, mig_profile, date
+),
 profile_maxima as (
     select
-        cluster, model, mig_profile, cast(sampled_at as date) as date,
+        d.cluster, d.model, d.mig_profile, d.date,
         greatest(
-            max(gr_engine_ok),
+            max(n.largest_gr),
             case
-                when mig_profile like '2g%' then 0.5
-                when mig_profile like '3g%' then 0.333333
-                when mig_profile like '4g%' then 0.25
+                when d.mig_profile like '2g%' then 0.5
+                when d.mig_profile like '3g%' then 0.333333
+                when d.mig_profile like '4g%' then 0.25
                 else 1.0
             end
         ) as largest_gr
-    from checked
-    where gi_id is not null and sampled_at >= $start_at and sampled_at < $end_at
-    group by cluster, model, mig_profile, cast(sampled_at as date)
+    from day_maxima as d
+    inner join day_maxima as n
+        on n.cluster = d.cluster and n.model is not distinct from d.model
+        and n.mig_profile is not distinct from d.mig_profile
+        and n.date between d.date - interval 1 day and d.date + interval 1 day
+    group by d.cluster, d.model, d.mig_profile, d.date
 ),
 usable as (
     select

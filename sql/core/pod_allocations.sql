@@ -22,7 +22,7 @@ newest as (
 lives as (
     select
         cluster, pod_uid, resource, max(last_seen_at) as last_seen_at, max(last_active_at) as last_active_at,
-        min(first_seen_at) as first_seen_at,
+        min(first_over_at) as first_over_at,
         max(node) as node, min(coalesce(scheduled_at, pod_started_at, case when node is not null then created_at end)) as scheduled_at
     from states
     group by cluster, pod_uid, resource
@@ -45,7 +45,12 @@ pods as (
         n.created_at, n.priority, n.priority_class, n.cpu_milli, n.memory_bytes, n.date as newest_date,
         l.scheduled_at as started_at,
         case
-            when n.is_over then coalesce(n.pod_finished_at, l.last_active_at, l.first_seen_at)
+            when n.is_over
+                then coalesce(
+                    n.pod_finished_at,
+                    least(l.first_over_at, greatest(l.last_active_at, e.last_label_at)),
+                    l.last_active_at, e.last_label_at, l.first_over_at
+                )
             when t.last_list_at > l.last_seen_at
                 then coalesce(n.pod_finished_at, greatest(l.last_seen_at, coalesce(e.last_label_at, l.last_seen_at)))
         end as finished_at,

@@ -8,7 +8,7 @@ with pods as (
     select
         cluster, pod_uid, max(namespace) as namespace, max(pod) as pod, max(node) as node,
         min(coalesce(scheduled_at, pod_started_at)) as scheduled_at,
-        max(case when is_over then coalesce(pod_finished_at, last_active_at, first_seen_at) end) as finished_at
+        max(case when is_over then coalesce(pod_finished_at, first_over_at) end) as finished_at
     from core.pod_states
     where date >= (
         select coalesce(max(date), cast($start_at - interval 1 day as date))

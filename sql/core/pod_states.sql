@@ -19,6 +19,7 @@ digests as (
     select
         date, cluster, pod_uid, resource, min(snapshot_at) as first_seen_at, max(snapshot_at) as last_seen_at,
         max(case when not is_over then snapshot_at end) as last_active_at,
+        min(case when is_over then snapshot_at end) as first_over_at,
         max(node) as any_node, min(scheduled_at) as first_scheduled_at
     from listed
     group by date, cluster, pod_uid, resource
@@ -32,7 +33,8 @@ select
     n.date, n.cluster, n.pod_uid, n.resource, n.quantity, n.namespace, n.pod, coalesce(n.node, d.any_node) as node,
     n.phase, n.reason, n.created_at, coalesce(n.scheduled_at, d.first_scheduled_at) as scheduled_at, n.pod_started_at,
     n.pod_finished_at, n.deletion_requested_at, n.priority, n.priority_class, n.owner_kind, n.owner_name, n.labels,
-    n.cpu_milli, n.memory_bytes, n.is_over, d.first_seen_at, d.last_seen_at, d.last_active_at
+    n.cpu_milli, n.memory_bytes, n.is_over, d.first_seen_at, d.last_seen_at, d.last_active_at,
+    d.first_over_at
 from newest as n
 inner join digests as d
     on d.date = n.date and d.cluster = n.cluster and d.pod_uid = n.pod_uid and d.resource = n.resource

@@ -75,7 +75,8 @@ TABLES = (
         "core.pod_states", "date, pod_uid, resource", ("date", "cluster", "pod_uid", "resource"),
         pick("date cluster pod_uid resource quantity namespace pod node phase reason created_at scheduled_at "
              "pod_started_at pod_finished_at deletion_requested_at priority priority_class owner_kind owner_name labels "
-             "cpu_milli memory_bytes is_over first_seen_at last_seen_at last_active_at"),
+             "cpu_milli memory_bytes is_over first_seen_at last_seen_at last_active_at "
+             "first_over_at"),
         "date", "What the lists of one date said of each pod that asks for accelerators.",
     ),
     Table(
@@ -105,6 +106,11 @@ TABLES = (
              "share_ratio method started_at finished_at"),
         "date", "Which pod held which unit, by which method, and what share of it.",
         nullable_key=("gi_id",), spans=True,
+    ),
+    Table(
+        "core.pod_metric_days", "date, pod_uid, metric, bucket", ("date", "cluster", "pod_uid", "metric", "bucket"),
+        pick("date cluster pod_uid metric bucket samples value_sum"),
+        "date", "How the metrics of each pod's devices were distributed on a date.",
     ),
     Table(
         "core.gpu_segments", "date, unit, segment, holder",

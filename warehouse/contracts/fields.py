@@ -32,7 +32,7 @@ reason                  string     why
 column_name             string     canonical column that a metric was read into
 source_name             string     metric name as exported
 factor                  double     what a value was multiplied by to reach the unit of its column
-verdict                 string     how the factor was decided: table, format, range or override
+verdict                 string     the judgement reached: of a factor (table, format, range, override) or of a run
 gpu_uuid                string     UUID of the physical GPU; the parent's on MIG rows
 gpu_index               integer    NVML index; not stable over reboots, never a key
 pci_bus_id              string     slot within the node; where the exporter gives none, the UUID; where no exporter shows the device, `unseen-<resource>-<n>`
@@ -178,9 +178,9 @@ unavailable_devices     double     not able to work, time-weighted mean over the
 capacity_devices        double     devices, time-weighted mean over the hour
 allocatable_devices     double     allocatable devices, time-weighted mean over the hour
 free_at_end             integer    free devices at the end of the hour
-largest_gang_devices    integer    most devices one pod could get on this node at the end of the hour
-largest_gang_in_pool    integer    most devices of this resource and accelerator that a gang of equal pods could get in the cluster at the end of the hour
-shape                   string     workload shape: training, inference, notebook, batch, starved, sweep
+largest_gang_devices    integer    most devices an all-or-nothing pod could get on this node at the end of the hour
+largest_gang_in_pool    integer    most devices that a gang of pods as large as what is free here could get in the cluster's pool of this resource and accelerator at the end of the hour
+shape                   string     workload shape: training, inference, notebook, batch, starved, sweep or unknown
 devices                 integer    devices held
 held_gpu_seconds        quantity   GPU-seconds held, by the simulator's own account
 true_utilized_gpu_seconds quantity GPU-seconds active, integrated at 1 s by the simulator
@@ -197,6 +197,7 @@ is_uncarved             boolean    the slices of a cut device that belong to no 
 layout_from_at          timestamp  start of this date's part of the layout
 layout_to_at            timestamp  end of this date's part of the layout
 is_over                 boolean    whether the pod had Succeeded or Failed
+first_over_at           timestamp  first list that showed the pod over
 last_active_at          timestamp  last list that showed the pod not over
 parts                   integer    parts of the unit held
 of_parts                integer    parts the unit is divided into
@@ -210,13 +211,34 @@ hold_start              integer    where the holder's share of the unit begins, 
 hold_end                integer    where it ends, in 1/hold_parts
 hold_parts              integer    parts the unit is divided into among holders
 part_us                 integer    microseconds of the device that are this part's
-fragmentation_ratio     double     free devices that a pod of a whole node's size could not use, over all free ones, at the end of the hour
+metric                  string     column of core.gpu_samples
+bucket                  integer    bucket of the value: floor of it times buckets per unit
+value_sum               double     sum of the values in the bucket
+utilization_ratio       double     utilized over held and observed
+activity_mean           double     mean SM activity (engine activity where the card has no SM_ACTIVE)
+baseline_activity_ratio double     median activity_mean of the runs of this shape on this accelerator that ended on the date
+baseline_runs           integer    how many runs that median is of
+sm_active_p50 double median of SM activity over the run's samples
+sm_active_p95 double 95th percentile of SM activity over the run's samples
+gpu_util_p50 double median of GPU_UTIL over the run's samples
+gpu_util_p95 double 95th percentile of GPU_UTIL over the run's samples
+sm_occupancy_p50 double median of SM occupancy over the run's samples
+sm_occupancy_p95 double 95th percentile of SM occupancy over the run's samples
+tensor_p50 double median of tensor pipe activity over the run's samples
+tensor_p95 double 95th percentile of tensor pipe activity over the run's samples
+dram_p50 double median of memory interface activity over the run's samples
+dram_p95 double 95th percentile of memory interface activity over the run's samples
+power_w_p50 double median of board power in W over the run's samples
+power_w_p95 double 95th percentile of board power in W over the run's samples
+fb_used_bytes_p50 double median of framebuffer memory used over the run's samples
+fb_used_bytes_p95 double 95th percentile of framebuffer memory used over the run's samples
+fragmentation_ratio     double     share of the pool's free devices that sit on partly held nodes, out of reach of a whole-node pod, at the end of the hour
 """
 
 _BOUNDS: dict[str, tuple[float | None, float | None]] = {
     "line_number": (1, None), "samples": (0, None), "rejected_lines": (0, None), "duplicate_lines": (0, None),
     "body_bytes": (0, None), "copy": (0, None), "objects": (0, None), "capacity": (0, None),
-    "allocatable": (0, None), "quantity": (0, None), "util_ratio": (0, 1), "fragmentation_ratio": (0, 1),
+    "allocatable": (0, None), "quantity": (0, None), "util_ratio": (0, 1), "utilization_ratio": (0, 1), "activity_mean": (0, 1), "fragmentation_ratio": (0, 1),
     "slices": (0, None), "share_start": (0, None), "share_parts": (1, None), "replicas": (1, None),
 }  # fmt: skip
 
