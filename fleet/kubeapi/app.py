@@ -15,9 +15,18 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from fleet.clock import Clock
-from fleet.kubeapi import reads, status, tables, writes
+from fleet.kubeapi import deleteoptions, reads, status, tables, writes
 from fleet.kubeapi.kubelet import Kubelets
-from fleet.kubeapi.resources import API_GROUPS, API_VERSIONS, RESOURCES, VERSION, Resource, resource_list
+from fleet.kubeapi.resources import (
+    API_GROUPS,
+    API_VERSIONS,
+    OPENAPI_V3,
+    RESOURCES,
+    VERSION,
+    Resource,
+    openapi,
+    resource_list,
+)
 from fleet.kubeapi.source import KubeWorld, world_source
 from fleet.kubeapi.store import Object, Store
 
@@ -69,6 +78,8 @@ async def _body(request: Request) -> Any:
     if not raw:
         return None
     content_type = request.headers.get("content-type", "application/json").split(";")[0].strip()
+    if content_type == deleteoptions.CONTENT_TYPE and request.method == "DELETE":
+        return deleteoptions.decode(raw)
     if "json" not in content_type and content_type not in ("", "*/*"):
         raise status.ApiError(
             415, "UnsupportedMediaType", f"the body of the request was in an unknown format: {content_type}; send JSON"
@@ -93,7 +104,8 @@ class ClusterApi:
             "/api": API_VERSIONS,
             "/apis": API_GROUPS,
             "/api/v1": resource_list(),
-            "/openapi/v3": {"paths": {}},
+            "/openapi/v3": OPENAPI_V3,
+            "/openapi/v3/api/v1": openapi(),
             "/healthz": "ok",
             "/readyz": "ok",
             "/livez": "ok",

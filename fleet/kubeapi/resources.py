@@ -77,3 +77,24 @@ def resource_list() -> dict[str, Any]:
                 {"name": "pods/binding", "singularName": "", "namespaced": True, "kind": "Binding", "verbs": ["create"]}
             )
     return {"kind": "APIResourceList", "groupVersion": "v1", "resources": items}
+
+
+OPENAPI_V3: dict[str, Any] = {"paths": {"api/v1": {"serverRelativeURL": "/openapi/v3/api/v1"}}}
+
+
+def openapi() -> dict[str, Any]:
+    """The OpenAPI v3 document of `/api/v1`, as far as kubectl needs it before `create` and `apply`.
+
+    It looks for the `fieldValidation` parameter of a kind's patch to learn that the server validates; schemas are left
+    out.
+    """
+    paths: dict[str, Any] = {}
+    for r in RESOURCES.values():
+        prefix = "/api/v1/namespaces/{namespace}" if r.namespaced else "/api/v1"
+        patch = {
+            "x-kubernetes-group-version-kind": {"group": "", "version": "v1", "kind": r.kind},
+            "parameters": [{"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}],
+            "responses": {},
+        }
+        paths[f"{prefix}/{r.name}/{{name}}"] = {"patch": patch}
+    return {"openapi": "3.0.0", "info": {"title": "Kubernetes", "version": VERSION["gitVersion"]}, "paths": paths}
