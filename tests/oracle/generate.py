@@ -2,8 +2,8 @@
 
 usage: python -m tests.oracle.generate --seed N --out DIR [--count K] [--regular] [--one-target]
 
-Belongs here: the folder of one case and the command line. Does not belong here: what is drawn (scenario.py), how it is
-printed (render.py, kube.py), the answer (ledger.py).
+Belongs here: the folder of one case and the command line. Does not belong here: what is drawn (scenario.py, jobs.py),
+how it is printed (render.py, kube.py), the answer (ledger.py).
 """
 
 from __future__ import annotations

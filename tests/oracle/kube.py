@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Protocol
 
-from .scenario import MODELS, Host, Job
+from .world import MODELS, Host, Job
 
 
 class Stamps(Protocol):

@@ -1,7 +1,7 @@
 """Prints a scenario as a case folder: scrape bodies, saved Kubernetes lists, the manifest.
 
 Belongs here: text and JSON forms, scrape and list times, exporters' bad habits. Does not belong here: what is true
-(scenario.py), the right answer (ledger.py).
+(world.py), the right answer (ledger.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from .scenario import GR_CAP, MODELS, Gpu, Host, Job, Scenario
+from .kube import node_object, pod_objects
+from .world import GR_CAP, MODELS, Gpu, Host, Job, Scenario
 
 DAY = datetime(2026, 3, 2, tzinfo=UTC)
 FAMILIES = {
@@ -215,7 +216,6 @@ class Printer:
     # ---- Kubernetes
 
     def _lists(self, cluster: str, hosts: list[Host]) -> None:
-        from .kube import node_object, pod_objects
 
         rng, say, scene = self.rng, self.scene.features.add, self.scene
         split = rng.random() < 0.3

@@ -1,114 +1,20 @@
-"""Random small fleets for generated ledger cases: nodes with their troubles, pods with their true devices.
+"""Draws a random small fleet from a seed: hosts and their troubles; jobs.py adds the pods.
 
-Belongs here: what is true in a case, in whole seconds from its base, drawn from a seed. Does not belong here: how it is
-printed (render.py), what the right answer is (ledger.py works from the printed files alone).
+Belongs here: which features meet in a case and when. Does not belong here: shapes (world.py), printing (render.py).
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
 
-MODELS = {
-    "h100": ("NVIDIA H100 80GB HBM3", {1: "1g.10gb", 2: "2g.20gb", 3: "3g.40gb", 4: "4g.40gb", 7: "7g.80gb"}),
-    "a100": ("NVIDIA A100-SXM4-40GB", {1: "1g.5gb", 2: "2g.10gb", 3: "3g.20gb", 4: "4g.20gb", 7: "7g.40gb"}),
-    "a30": ("NVIDIA A30", {1: "1g.6gb", 2: "2g.12gb", 4: "4g.24gb"}),
-    "t4": ("Tesla T4", {}),
-}
+from .jobs import draw_jobs
+from .world import Gpu, Host, Scenario
+
 LAYOUTS = {
     "a30": [(2, 1), (1, 1, 1, 1), (4,), (2, 2), (1,)],
     "a100": [(3, 3), (4, 2, 1), (1, 1, 1, 1, 1, 1, 1), (3, 2, 1), (2, 2), (7,)],
     "h100": [(4, 3), (3, 2, 1), (2, 2, 2, 1), (1, 1)],
 }
-# What GR_ENGINE_ACTIVE reads at most, by slices (after DCGM#138).
-GR_CAP = {1: 1.0, 2: 0.5, 3: 0.333333, 4: 0.571429, 7: 1.0}
-TEAMS = ["vision", "speech", "search", "maps"]
-
-
-@dataclass
-class Gpu:
-    """One GPU: address, uuid per time (RMA), MIG layout (gi -> slices), spans in which its rows are absent."""
-
-    pci: str
-    uuids: list[tuple[int, str]]
-    layout: dict[str, int] = field(default_factory=dict)
-    absent: list[tuple[int, int]] = field(default_factory=list)
-    hidden: bool = False  # the exporter never shows it
-
-
-@dataclass
-class Job:
-    """One pod: its truth, and how the API server tells it."""
-
-    uid: str
-    space: str
-    name: str
-    team: str
-    resource: str
-    count: int
-    node: str
-    start: int
-    end: int  # of its last container, or of its deletion
-    devices: list[tuple[int, str | None]]  # index of GPU, gi; repeated per replica
-    shape: str = "plain"  # plain, two, init, sidecar
-    fails: bool = False
-    deleted: bool = False  # leaves the lists while running
-    labelled_from: int = 0
-    linger: int = 0
-    kept: int = 10**9  # seconds the finished object stays in the lists
-
-
-@dataclass
-class Host:
-    """One node of a case with the features drawn for it."""
-
-    cluster: str
-    name: str
-    model: str
-    gpus: list[Gpu]
-    replicas: int = 1
-    shared_resource: str = "nvidia.com/gpu"
-    labels: bool = True  # exporter knows pods
-    style: str = "old"
-    restyle_at: int | None = None
-    restyle: str = "old"
-    fields: tuple[str, ...] = ("sm", "gr", "util")
-    parent: str = "none"  # parent rows on MIG: none, power, full
-    label_style: str = "empty"  # empty, omitted, exported, old
-    joins: int = -(10**6)
-    leaves: int = 10**9
-    rejoins: int = 10**9
-    not_ready: tuple[int, int] | None = None
-    silent_when_not_ready: bool = False
-    cordoned: tuple[int, int] | None = None
-    short: tuple[int, int, int] | None = None  # allocatable below capacity: from, to, by how many
-    unhealthy: tuple[int, int] | None = None  # allocatable tells the lost GPU
-    targets: int = 1
-    addresses: bool = True  # rows carry pci_bus_id
-    plain_labels: bool = True  # nvidia.com/gpu.count label present
-    troubles: frozenset[str] = frozenset()
-    jobs: list[Job] = field(default_factory=list)
-
-    def present(self, at: int) -> bool:
-        """Whether the API server has the node."""
-        return self.joins <= at < self.leaves or at >= self.rejoins
-
-
-@dataclass
-class Scenario:
-    """A whole case before it is printed; times in seconds from ``base`` (the window's start)."""
-
-    rng: random.Random
-    seed: int
-    base_hour: int
-    length: int
-    interval: int
-    staleness: int
-    hosts: list[Host]
-    features: set[str]
-    namespaces: dict[str, dict[str, str]]
-    evidence_end: int
-    regular: bool = False
 
 
 def draw(seed: int, regular: bool = False, two_targets: bool = True) -> Scenario:
@@ -144,7 +50,7 @@ def draw(seed: int, regular: bool = False, two_targets: bool = True) -> Scenario
         name = f"node-{number // len(clusters)}"
         scene.hosts.append(_host(scene, clusters[number % len(clusters)], name, two_targets))
     for host in scene.hosts:
-        _jobs(scene, host)
+        draw_jobs(scene, host)
     return scene
 
 
@@ -262,90 +168,3 @@ def _troubles(scene: Scenario, host: Host, kind: str, two_targets: bool) -> None
         elif trouble == "targets" and two_targets and kind == "whole":
             host.targets = 2
             say("two targets for one node")
-
-
-def _jobs(scene: Scenario, host: Host) -> None:
-    """Pods on a node, first come first served; devices at random where labels tell, else the lowest free."""
-    rng, taken = scene.rng, []
-    units: list[tuple[int, str | None]] = []
-    for index, gpu in enumerate(host.gpus):
-        units += [(index, gi) for gi in gpu.layout] or [(index, None)] * host.replicas
-    reserved = host.short[2] if host.short else 0
-    usable = [u for u in units if u[0] < len(host.gpus) - reserved]
-    arrivals = sorted(
-        {rng.randrange(-3000, scene.length) for _ in range(rng.randrange(2, 9))} | {-rng.randrange(60, 9000)}
-    )
-    for number, start in enumerate(arrivals):
-        long = rng.choice([20, 45, 300, 900, 2400, 5400, 20000])
-        end = start + max(5, int(long * rng.uniform(0.5, 1.5)))
-        if host.present(start) and start < host.leaves < end:
-            end = host.leaves
-        if not host.present(start) or end <= start:
-            continue
-        free = list(usable)
-        for job in taken:
-            if job.start < end and job.end > start:
-                for device in job.devices:
-                    if device in free:
-                        free.remove(device)
-        _place(scene, host, number, start, end, free, taken)
-    host.jobs = taken
-
-
-def _place(
-    scene: Scenario, host: Host, number: int, start: int, end: int, free: list[tuple[int, str | None]], taken: list[Job]
-) -> None:
-    rng, say = scene.rng, scene.features.add
-    if not free:
-        return
-    pick = rng.choice(free)
-    slices = host.gpus[pick[0]].layout.get(pick[1] or "")
-    resource = host.shared_resource
-    if slices:
-        resource = f"nvidia.com/mig-{MODELS[host.model][1][slices]}"
-        same = [u for u in free if host.gpus[u[0]].layout.get(u[1] or "") == slices]
-    else:
-        same = free
-    if host.replicas > 1:
-        devices = [u for u in same if u == pick][: rng.choice([1, 1, 2])]
-    else:
-        devices = rng.sample(same, min(len(same), rng.choice([1, 1, 2])))
-    count = len(devices)
-    if not host.labels and rng.random() < 0.15:
-        count += 1
-        say("a pod that asks for more than is free")
-    busy = {(j.space, j.name) for j in taken if j.end + 30 >= start or j.linger}
-    reuse = [j for j in taken if (j.space, j.name) not in busy]
-    job = Job(
-        uid=f"{host.cluster}-{host.name}-u{number}",
-        space=rng.choice(["ml", "prod", "lab"]),
-        name=f"{host.name}-job-{number}",
-        team=rng.choice([*TEAMS, ""]),
-        resource=resource,
-        count=count,
-        node=host.name,
-        start=start,
-        end=end,
-        devices=devices,
-        shape=rng.choice(["plain", "plain", "two", "init", "sidecar"]),
-        fails=rng.random() < 0.2,
-        deleted=rng.random() < 0.15 or end in {host.leaves},
-        labelled_from=start + rng.choice([0, 0, 5, 70]),
-    )
-    if reuse and rng.random() < 0.5:
-        old = rng.choice(reuse)
-        job.space, job.name = old.space, old.name
-        say("a pod name used again by a new UID")
-    elif not job.deleted and rng.random() < 0.3:
-        job.linger = rng.choice([60, 240, 900])
-        say("label on a finished pod")
-    elif not job.deleted and rng.random() < 0.2:
-        job.kept = rng.randrange(20, 900)
-        say("finished pod removed soon, perhaps before a list shows its end")
-    if job.deleted:
-        say("pod gone without an end")
-    if not job.team:
-        say("team from the namespace, or none")
-    if job.shape in {"init", "sidecar"}:
-        say("init and sidecar requests")
-    taken.append(job)
