@@ -17,7 +17,7 @@ from oracle.generate import generate
 
 pytestmark = pytest.mark.integration
 
-SEEDS = range(101, 113)
+SEEDS = (6, 13, 52, 76, 78, 101, 102, 103, 106, 108, 109, 112)  # together they have every feature
 REGULAR_SEEDS = (201, 202)
 
 
