@@ -155,7 +155,8 @@ def due_dates(known: frozenset[date], marks: Sequence[Mark], start: date | None,
     """The dates a build computes: those of [start, end), else what was marked and a look-back of 48 hours.
 
     An open side of a window reaches to the first or last known date. Marked dates bring their neighbours, where
-    there is data.
+    there is data. A window brings the date on either side where that date is marked: its samples and lists stand
+    into the window and would otherwise be missing or out of date.
     """
     if start is None and end is None:
         marked = {m.date for m in marks}
@@ -167,7 +168,8 @@ def due_dates(known: frozenset[date], marks: Sequence[Mark], start: date | None,
     assert first is not None
     if start is not None and end is not None and start >= end:
         raise BadInput(f"window [{start}, {end}): the start must be before the end")
-    return set(days(first, last))
+    beside = {first - DAY, last} & {m.date for m in marks} & known
+    return set(days(first, last)) | beside
 
 
 def run_models(

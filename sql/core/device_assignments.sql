@@ -151,7 +151,7 @@ day_named as (
         on l.date = n.date and l.cluster = n.cluster and l.node = n.node and l.resource = n.resource
 ),
 bounds as (
-    select date, cluster, node, resource, interval_start_at as at from lacking
+    select date, cluster, node, resource, interval_start_at as bound_at from lacking
     union
     select date, cluster, node, resource, interval_end_at from lacking
     union
@@ -165,8 +165,8 @@ bounds as (
 ),
 pieces as (
     select
-        date, cluster, node, resource, at as from_at,
-        lead(at) over (partition by date, cluster, node, resource order by at) as to_at
+        date, cluster, node, resource, bound_at as from_at,
+        lead(bound_at) over (partition by date, cluster, node, resource order by bound_at) as to_at
     from bounds
 ),
 free_units as (

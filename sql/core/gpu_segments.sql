@@ -28,7 +28,7 @@ short_nodes as (
     select distinct date, cluster, node, resource from node_outages where kind = 'unallocatable'
 ),
 own_bounds as (
-    select date, cluster, node, pci_bus_id, gi_id, interval_start_at as at from units
+    select date, cluster, node, pci_bus_id, gi_id, interval_start_at as bound_at from units
     union
     select date, cluster, node, pci_bus_id, gi_id, interval_end_at from units
     union
@@ -60,7 +60,7 @@ own_bounds as (
         on o.date = u.date and o.cluster = u.cluster and o.node = u.node and o.pci_bus_id = u.pci_bus_id
 ),
 shared_bounds as (
-    select distinct k.date, k.cluster, k.node, k.pci_bus_id, k.gi_id, b.at
+    select distinct k.date, k.cluster, k.node, k.pci_bus_id, k.gi_id, b.bound_at
     from unit_keys as k
     inner join short_nodes as s
         on s.date = k.date and s.cluster = k.cluster and s.node = k.node and s.resource = k.resource
@@ -77,8 +77,8 @@ bounds as (
 ),
 steps as (
     select
-        date, cluster, node, pci_bus_id, gi_id, at as from_at,
-        lead(at) over (partition by date, cluster, node, pci_bus_id, gi_id order by at) as to_at
+        date, cluster, node, pci_bus_id, gi_id, bound_at as from_at,
+        lead(bound_at) over (partition by date, cluster, node, pci_bus_id, gi_id order by bound_at) as to_at
     from bounds
 ),
 segments as (

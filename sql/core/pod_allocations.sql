@@ -129,9 +129,9 @@ days as (
     from unnest(generate_series($start_at, $end_at - interval 1 day, interval 1 day)) as d(day_at)
 ),
 newest_evidence as (
-    select max(at) as now_at
+    select max(seen_at) as now_at
     from (
-        select max(snapshot_at) as at from raw.kube_snapshots
+        select max(snapshot_at) as seen_at from raw.kube_snapshots
         union all
         select max(scrape_at) from raw.scrapes
     ) as evidence
