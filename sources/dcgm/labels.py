@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 _PAIR = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\\n]|\\[\\"n])*)"\s*(?:,|$)')
+_SMALL_NUMBER = re.compile(r"[0-9]{1,9}")
 _ESCAPE = re.compile(r"\\(.)")
 _CACHE_LIMIT = 400_000
 
@@ -116,13 +117,13 @@ def _read(block: str) -> Labels:
     if uuid is None or any(name in given for name in _NOT_A_GPU):
         return Labels(series, None, None)
     gi_text = first("GPU_I_ID", "gpu_i_id")
-    if gi_text is not None and not (gi_text.isascii() and gi_text.isdigit()):
+    if gi_text is not None and not _SMALL_NUMBER.fullmatch(gi_text):
         raise BadLabels(f"GPU_I_ID {gi_text!r} is not a number")
     index = first("gpu", "minor_number") or ""
     row = RowKey(Device(uuid, None if gi_text is None else int(gi_text)), *_holder(pairs, first),
                  first("vgpu"), first("hpc_job"))  # fmt: skip
     attributes = Attributes(
-        int(index) if index.isascii() and index.isdigit() else None,
+        int(index) if _SMALL_NUMBER.fullmatch(index) else None,
         first("pci_bus_id"),
         first("device"),
         first("GPU_I_PROFILE", "gpu_i_profile"),

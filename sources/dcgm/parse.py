@@ -8,7 +8,7 @@ rows (one per GPU or instance and scrape), copies are numbered and tables built.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -42,12 +42,13 @@ class _Chunk:
     duplicates: np.ndarray
 
 
-def parse_scrapes(
+def parse_scrapes(  # noqa: PLR0917  (settings with defaults, given by name)
     scrapes: Sequence[Scrape],
     overrides: Mapping[str, str] | None = None,
     known_maps: pa.Table | None = None,
     tolerance_s: float = 300.0,
     verdicts: Verdicts | None = None,
+    beaten: Collection[tuple[str, str, datetime]] = (),
 ) -> dict[str, pa.Table]:
     """Raw tables of those scrapes, in the contracts' schemas, ordered by key.
 
@@ -56,11 +57,14 @@ def parse_scrapes(
     `overrides` maps a target (or `*`) to `percent` or `ratio` for metrics whose name leaves it open;
     `known_maps` are earlier raw.field_maps rows of the same hours, merged into the verdicts. A line with
     a timestamp of its own is taken at that time if it lies within `tolerance_s` of the scrape (a time
-    after the scrape counts as the scrape's), otherwise refused. Nothing in a body raises.
+    after the scrape counts as the scrape's), otherwise refused. `verdicts` (instead of overrides and known
+    maps) is used and filled; `beaten` are instants (`Scrape.instant`) for which a better attempt is known:
+    they give names, but no rows. Nothing in a body raises.
     """
     verdicts = verdicts or Verdicts(overrides, known_maps)
     ordered = sorted(scrapes, key=lambda s: (s.cluster, naive_utc(s.at), s.target, s.rank))
-    counts = [i == 0 or _instant(s) != _instant(ordered[i - 1]) for i, s in enumerate(ordered)]
+    instants = [s.instant for s in ordered]
+    counts = [(i == 0 or at != instants[i - 1]) and at not in beaten for i, at in enumerate(instants)]
     chunks = []
     for start, end in _chunks(ordered):
         chunks.append(_read(ordered[start:end], counts[start:end], verdicts, tolerance_s))
@@ -74,10 +78,6 @@ def parse_scrapes(
     result["raw.dcgm_samples"] = _one_per_key(result["raw.dcgm_samples"], chunks)
     result["raw.field_maps"] = verdicts.table()
     return result
-
-
-def _instant(scrape: Scrape) -> tuple[str, str, datetime]:
-    return scrape.cluster, scrape.target, naive_utc(scrape.at)
 
 
 def _period(scrape: Scrape) -> Period:

@@ -48,6 +48,11 @@ class Scrape:
         return None if self.body is None else hashlib.sha256(self.body).hexdigest()
 
     @property
+    def instant(self) -> tuple[str, str, datetime]:
+        """Cluster, target and naive UTC time: what one attempt is counted for."""
+        return self.cluster, self.target, naive_utc(self.at)
+
+    @property
     def rank(self) -> tuple[Any, ...]:
         """Sort key among attempts for one target and instant: the smallest counts (see `rank`)."""
         size = None if self.body is None else len(self.body)

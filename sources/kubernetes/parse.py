@@ -1,0 +1,306 @@
+"""Many Kubernetes lists to raw.kube_snapshots and the tables of nodes, pods, namespaces and devices.
+
+Which of two lists of one instant counts is decided here; fields of single objects are read in
+`pods.py`, `quantity.py` and `devices.py`. A bad object costs itself and the completeness of its list,
+never the list.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from sources.dcgm.scrape import naive_utc
+from sources.kubernetes import devices, pods
+from sources.kubernetes.lists import Json, KubeList, documents
+from sources.kubernetes.quantity import BadObject, instant, is_extended, mapping, objects, quantity, whole
+from warehouse.contracts import CONTRACTS
+from warehouse.errors import BadInput
+
+Rows = dict[str, list[Json]]
+_ERROR_LENGTH = 2000
+KUBE_TABLES = (
+    "raw.kube_snapshots", "raw.kube_nodes", "raw.kube_node_resources", "raw.kube_pods", "raw.kube_pod_resources",
+    "raw.kube_namespaces", "raw.kube_devices",
+)  # fmt: skip
+# What a list of a kind fills; raw.kube_devices rows are told apart by method (and node).
+TABLES_OF_KIND = {
+    "Node": ("raw.kube_nodes", "raw.kube_node_resources"),
+    "Pod": ("raw.kube_pods", "raw.kube_pod_resources"),
+    "Namespace": ("raw.kube_namespaces",),
+    "ResourceClaim": ("raw.kube_devices",),
+    "PodResources": ("raw.kube_devices",),
+}
+
+
+@dataclass
+class Content:
+    """What one list says about one kind: counted objects, rows by table, and what was wrong."""
+
+    listed: KubeList
+    kind: str
+    is_complete: bool = True
+    objects: int = 0
+    rows: Rows = field(default_factory=lambda: defaultdict(list))
+    errors: list[str] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """Sort key among lists of one (cluster, instant, kind): the smallest counts (see `rank`)."""
+        body = self.listed.body
+        return rank(self.objects, None if body is None else len(body), self.listed.sha256, self.error)
+
+    @property
+    def error(self) -> str | None:
+        return "; ".join(self.errors)[:_ERROR_LENGTH] or None
+
+
+def rank(count: int | None, size: int | None, sha256: str | None, error: str | None) -> tuple[Any, ...]:
+    """Total order of lists for one (cluster, instant, kind); the smallest wins, whatever came first.
+
+    One with objects beats one without, then the longer body, then the smaller hash.
+    """
+    return (not count, size is None, -(size or 0), sha256 or "~", error or "")
+
+
+def parse_lists(lists: Sequence[KubeList]) -> dict[str, pa.Table]:
+    """Raw tables of those lists, in the contracts' schemas.
+
+    A `List` of mixed kinds counts for every kind it holds, and with nodes in it for pods too (it was
+    asked for both). A list with `metadata.continue` left, a rejected object or a failed page is not
+    complete: it proves no absence. Nothing in a body raises; errors stand in raw.kube_snapshots.
+    """
+    chosen: dict[tuple[str, datetime, str], Content] = {}
+    for listed in lists:
+        for content in read_list(listed):
+            key = (listed.cluster, naive_utc(listed.at), content.kind)
+            if key not in chosen or content.rank < chosen[key].rank:
+                chosen[key] = content
+    rows: Rows = defaultdict(list)
+    for (cluster, at, kind), content in sorted(chosen.items(), key=lambda item: item[0]):
+        stamp = {"cluster": cluster, "snapshot_at": at, "hour": at.replace(minute=0, second=0, microsecond=0),
+                 "date": at.date()}  # fmt: skip
+        body = content.listed.body
+        rows["raw.kube_snapshots"].append({
+            **stamp, "kind": kind, "objects": content.objects, "is_complete": content.is_complete,
+            "body_bytes": None if body is None else len(body), "body_sha256": content.listed.sha256,
+            "error": content.error,
+        })  # fmt: skip
+        for table, found in content.rows.items():
+            rows[table] += [{**stamp, **row} for row in _once(table, found)]
+    return {name: pa.Table.from_pylist(rows[name], schema=CONTRACTS[name].arrow_schema) for name in KUBE_TABLES}
+
+
+def _once(table: str, rows: list[Json]) -> list[Json]:
+    """Rows of one list without repeats of a key: two claims of a pod may share a device."""
+    if table != "raw.kube_devices":
+        return rows
+    key = [c for c in CONTRACTS[table].key if c not in ("cluster", "snapshot_at")]
+    return list({tuple(row[c] for c in key): row for row in reversed(rows)}.values())[::-1]
+
+
+def read_list(listed: KubeList) -> list[Content]:
+    """What a list says, by kind. One that cannot be read at all gives a content with only an error."""
+    if listed.kind == "pod_resources":
+        return [_pod_resources(listed)]
+    contents: dict[str, Content] = {}
+
+    def content(kind: str) -> Content:
+        return contents.setdefault(kind, Content(listed, kind))
+
+    asked = {listed.lists} if listed.lists else set()
+    trouble = [listed.error] if listed.error else []
+    more = False
+    try:
+        for document in documents(listed.body, listed.source) if listed.body is not None else ():
+            kind = str(document.get("kind") or "")
+            more = bool(mapping(document.get("metadata"), "metadata").get("continue"))
+            items = objects_of(document)
+            if kind.endswith("List") and kind != "List":
+                asked.add(kind.removesuffix("List"))
+            for item in items:
+                own = item.get("kind") if isinstance(item, dict) else None
+                _read_object(item, str(own or kind.removesuffix("List") or "?"), content)
+            if kind == "List" and any(isinstance(i, dict) and i.get("kind") == "Node" for i in items):
+                asked.add("Pod")
+    except (BadInput, BadObject) as error:
+        trouble.append(str(error))
+    for kind in asked:
+        if kind in TABLES_OF_KIND:
+            content(kind)
+    if not contents:
+        content("List").is_complete = False
+        trouble = trouble or ["no object of a kind that is read"]
+    for each in contents.values():
+        each.is_complete = each.is_complete and not (more or trouble or each.errors)
+        each.errors = trouble + each.errors
+    return [c for c in contents.values() if c.kind in TABLES_OF_KIND or c.kind == "List"]
+
+
+def objects_of(document: Json) -> list[Any]:
+    """The objects of a document: the items of a list, or the document itself."""
+    if not str(document.get("kind") or "").endswith("List"):
+        return [document]
+    items = document.get("items")
+    if items is None:
+        return []
+    if not isinstance(items, list):
+        raise BadObject(f"items of {document['kind']} is no list")
+    return items
+
+
+def _read_object(item: Any, kind: str, content: Callable[[str], Content]) -> None:
+    read = _READERS.get(kind)
+    if read is None:
+        if not isinstance(item, dict):
+            content("List").errors.append("an item is no object")
+        return
+    into = content(kind)
+    name = "?"
+    try:
+        if not isinstance(item, dict):
+            raise BadObject("the item is no object")
+        metadata = mapping(item.get("metadata"), "metadata")
+        name = "/".join(str(p) for p in (metadata.get("namespace"), metadata.get("name")) if p) or "?"
+        rows = read(item, metadata)
+    except BadObject as error:
+        into.errors.append(f"{kind} {name}: {error}")
+        return
+    identity = str(metadata.get("uid") or name) if kind == "Pod" else name
+    if identity in into.seen:  # an object may come twice when a page is taken again
+        return
+    into.seen.add(identity)
+    into.objects += 1
+    for table, row in rows:
+        into.rows[table].append(row)
+
+
+def _name(metadata: Json) -> str:
+    name = metadata.get("name")
+    if not isinstance(name, str) or not name:
+        raise BadObject("metadata.name is missing")
+    return name
+
+
+def _texts(value: Any, name: str) -> list[tuple[str, str]]:
+    return sorted((k, v if isinstance(v, str) else orjson.dumps(v).decode()) for k, v in mapping(value, name).items())
+
+
+def _text(value: Any, name: str) -> str | None:
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise BadObject(f"{name}: {value!r} is no text")
+    return value
+
+
+def _integer(value: Any, name: str) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
+        raise BadObject(f"{name}: {value!r} is no whole number")
+    return value
+
+
+def _node(node: Json, metadata: Json) -> list[tuple[str, Json]]:
+    name = _name(metadata)
+    spec, status = mapping(node.get("spec"), "spec"), mapping(node.get("status"), "status")
+    capacity = mapping(status.get("capacity"), "status.capacity")
+    allocatable = mapping(status.get("allocatable"), "status.allocatable")
+    conditions = objects(status.get("conditions"), "status.conditions")
+    ready = next((c for c in conditions if c.get("type") == "Ready"), {})
+    taints = objects(spec.get("taints"), "spec.taints")
+
+    def amount(source: Json, resource: str, scale: int = 1) -> int | None:
+        path = f"status.capacity.{resource}"
+        return whole(quantity(source[resource], path) * scale, path) if resource in source else None
+
+    rows = [("raw.kube_nodes", {
+        "node": name, "node_uid": _text(metadata.get("uid"), "metadata.uid"),
+        "created_at": instant(metadata.get("creationTimestamp"), "metadata.creationTimestamp"),
+        "provider_id": _text(spec.get("providerID"), "spec.providerID"),
+        "labels": _texts(metadata.get("labels"), "metadata.labels"),
+        "annotations": _texts(metadata.get("annotations"), "metadata.annotations"),
+        "taints": orjson.dumps(taints, option=orjson.OPT_SORT_KEYS).decode() if taints else None,
+        "is_unschedulable": bool(spec.get("unschedulable")),
+        "ready_status": _text(ready.get("status"), "Ready.status"),
+        "ready_changed_at": instant(ready.get("lastTransitionTime"), "Ready.lastTransitionTime"),
+        "cpu_milli": amount(capacity, "cpu", 1000), "memory_bytes": amount(capacity, "memory"),
+    })]  # fmt: skip
+    for resource in sorted(r for r in {**capacity, **allocatable} if is_extended(r)):
+        rows.append(("raw.kube_node_resources", {
+            "node": name, "resource": resource, "capacity": amount(capacity, resource),
+            "allocatable": amount(allocatable, resource),
+        }))  # fmt: skip
+    return rows
+
+
+def _pod(pod: Json, metadata: Json) -> list[tuple[str, Json]]:
+    name = _name(metadata)
+    namespace = _text(metadata.get("namespace"), "metadata.namespace") or "default"
+    spec, status = mapping(pod.get("spec"), "spec"), mapping(pod.get("status"), "status")
+    # Hand-made lists may lack the UID; name and creation time then stand for it.
+    uid = _text(metadata.get("uid"), "metadata.uid")
+    uid = uid or f"{namespace}/{name}@{metadata.get('creationTimestamp') or ''}"
+    requests = pods.effective_requests(spec)
+    kind, owner_name, owner_uid = pods.owner(metadata)
+    rows = [("raw.kube_pods", {
+        "pod_uid": uid, "namespace": namespace, "pod": name, "node": _text(spec.get("nodeName"), "spec.nodeName"),
+        "phase": _text(status.get("phase"), "status.phase"), "reason": _text(status.get("reason"), "status.reason"),
+        "created_at": instant(metadata.get("creationTimestamp"), "metadata.creationTimestamp"),
+        "scheduled_at": pods.scheduled_at(status),
+        "pod_started_at": instant(status.get("startTime"), "status.startTime"),
+        "pod_finished_at": pods.finished_at(pod),
+        "deletion_requested_at": instant(metadata.get("deletionTimestamp"), "metadata.deletionTimestamp"),
+        "priority": _integer(spec.get("priority"), "spec.priority"),
+        "priority_class": _text(spec.get("priorityClassName"), "spec.priorityClassName"),
+        "scheduler_name": _text(spec.get("schedulerName"), "spec.schedulerName"),
+        "owner_kind": _text(kind, "ownerReferences.kind"), "owner_name": _text(owner_name, "ownerReferences.name"),
+        "owner_uid": _text(owner_uid, "ownerReferences.uid"),
+        "labels": _texts(metadata.get("labels"), "metadata.labels"),
+        "annotations": _texts(metadata.get("annotations"), "metadata.annotations"),
+        "cpu_milli": whole(requests["cpu"] * 1000, "cpu") if "cpu" in requests else None,
+        "memory_bytes": whole(requests["memory"], "memory") if "memory" in requests else None,
+        "restarts": pods.restarts(status),
+    })]  # fmt: skip
+    for resource, amount in pods.devices(requests).items():
+        rows.append(("raw.kube_pod_resources", {"pod_uid": uid, "resource": resource, "quantity": amount}))
+    return rows
+
+
+def _namespace(namespace: Json, metadata: Json) -> list[tuple[str, Json]]:
+    row = {"namespace": _name(metadata), "labels": _texts(metadata.get("labels"), "metadata.labels"),
+           "annotations": _texts(metadata.get("annotations"), "metadata.annotations")}  # fmt: skip
+    return [("raw.kube_namespaces", row)]
+
+
+def _claim(claim: Json, metadata: Json) -> list[tuple[str, Json]]:
+    return [("raw.kube_devices", row) for row in devices.claim_devices(claim, metadata)]
+
+
+def _pod_resources(listed: KubeList) -> Content:
+    content = Content(listed, f"PodResources/{listed.node}")
+    try:
+        if listed.error:
+            raise BadInput(listed.error)
+        for document in documents(listed.body or b"", listed.source):
+            count, rows, errors = devices.pod_resource_devices(document, listed.node)
+            content.objects += count
+            content.rows["raw.kube_devices"] += rows
+            content.errors += errors
+    except (BadInput, BadObject) as error:
+        content.errors.append(str(error))
+    content.is_complete = not content.errors
+    return content
+
+
+_READERS: dict[str, Callable[[Json, Json], list[tuple[str, Json]]]] = {
+    "Node": _node, "Pod": _pod, "Namespace": _namespace, "ResourceClaim": _claim,
+}  # fmt: skip
