@@ -188,20 +188,22 @@ class Lake:
         """Remove exactly these marks."""
         state.clear_marks(self._marks_directory, marks)
 
-    def newest(self, build_id: str = "newest", note: str = "", keep: bool = False) -> Manifest:
-        """The newest committed version of every table, published or not, as a manifest for `engine.connect`."""
-        tables = {}
-        for name in self.contracts:
-            opened = delta.open_table(self.root, name)
-            if opened is not None:
-                files = delta.data_files(opened)
-                tables[name] = TableVersion(
-                    opened.version(),
-                    sum(f.rows for f in files),
-                    tuple(f.path for f in files if f.rows),
-                    delta.is_evolved(opened),
-                )
-        return state.new_manifest(build_id, tables, note, keep)
+    def newest_version(self, table: str) -> TableVersion | None:
+        """The newest committed version of a table with its files; None where it was never written."""
+        opened = delta.open_table(self.root, self.contract(table).name)
+        if opened is None:
+            return None
+        files = delta.data_files(opened)
+        paths = tuple(f.path for f in files if f.rows)
+        return TableVersion(opened.version(), sum(f.rows for f in files), paths, delta.is_evolved(opened))
+
+    def newest(self) -> Manifest:
+        """The newest committed version of every table, published or not, for `engine.connect(manifest=…)`."""
+        return state.new_manifest("newest", self._newest_versions())
+
+    def _newest_versions(self) -> dict[str, TableVersion]:
+        found = {name: self.newest_version(name) for name in self.contracts}
+        return {name: version for name, version in found.items() if version is not None}
 
     def publish(self, build_id: str, note: str = "", *, keep: bool = False) -> Manifest:
         """Make the newest version of every table what readers see, all at once; also `strandline.duckdb`.
@@ -209,7 +211,14 @@ class Lake:
         `keep` saves the publication from maintenance for good (a closed month).
         """
         with self.writer():
-            manifest = self.newest(build_id, note, keep)
+            return self.publish_tables(build_id, self._newest_versions(), note, keep=keep)
+
+    def publish_tables(
+        self, build_id: str, tables: Mapping[str, TableVersion], note: str = "", *, keep: bool = False
+    ) -> Manifest:
+        """Publish exactly these versions; `publish` is what builds use."""
+        with self.writer():
+            manifest = state.new_manifest(build_id, dict(tables), note, keep)
             write_view_database(self.root, manifest, self.contracts)
             state.write_manifest(self.state, manifest)
             return manifest

@@ -1,0 +1,198 @@
+"""Tables and query results as files: CSV, Parquet, JSON or aligned text, written beside their place and renamed.
+
+CSV: comma, header, UTF-8. A null is an empty cell, an empty string is `""`. Instants are ISO 8601 in UTC with `Z`,
+dates ISO 8601, decimals with all their digits, nested values JSON text. Text cells and headers that a spreadsheet
+would run as a formula (starting with = + - @, tab or carriage return) get a leading apostrophe; numbers do not.
+JSON: an array of objects, instants as in CSV, NaN and infinities null. Parquet keeps the types.
+Belongs here: rendering and safe writing. Does not: stdout, progress, choosing file names.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from difflib import get_close_matches
+from pathlib import Path
+
+import duckdb
+
+from warehouse.contracts import CONTRACTS
+from warehouse.contracts.model import Table
+from warehouse.delta import table_path
+from warehouse.engine import connect
+from warehouse.errors import BadInput
+from warehouse.sqltypes import literal, quote
+from warehouse.state import Manifest, manifest_as_of, read_published
+from warehouse.windows import read_predicate
+
+FORMATS = ("csv", "parquet", "json", "table")
+_FORMULA_STARTS = "=+-@\t\r"
+_NESTED = ("MAP(", "STRUCT(", "UNION(")
+
+
+@dataclass(frozen=True)
+class ExportReport:
+    """What was written: file, rows, and the publication it was read from (empty for a query)."""
+
+    path: Path
+    rows: int
+    build_id: str = ""
+
+
+def find_contract(table: str, contracts: Mapping[str, Table] = CONTRACTS) -> Table:
+    """The contract of `layer.table`; `BadInput` lists close names where there is none."""
+    if table in contracts:
+        return contracts[table]
+    last = table.rsplit(".", maxsplit=1)[-1]
+    short = {name.split(".", 1)[1]: name for name in contracts}
+    close = get_close_matches(table, contracts, n=3, cutoff=0.5)
+    close += [short[s] for s in get_close_matches(last, short, n=3) if short[s] not in close]
+    hint = f"did you mean {', '.join(close)}?" if close else "`strandline catalog` lists them"
+    raise BadInput(f"there is no table {table!r}; {hint}")
+
+
+def publication(root: Path, as_of: date | None = None) -> Manifest:
+    """The published manifest, or the newest one at the end of the UTC date `as_of`; `BadInput` where none is."""
+    if as_of is None:
+        manifest = read_published(root / "state")
+        if manifest is None:
+            raise BadInput(f"{root}: nothing has been published yet; run `strandline build`")
+        return manifest
+    following = datetime(as_of.year, as_of.month, as_of.day) + timedelta(days=1)
+    manifest = manifest_as_of(root / "state", following)
+    if manifest is None:
+        raise BadInput(f"{root}: nothing that was published by {as_of} is kept")
+    return manifest
+
+
+def export_table(
+    root: Path | str,
+    table: str,
+    format: str,
+    out: Path | str,
+    *,
+    as_of: date | None = None,
+    start: date | None = None,
+    end: date | None = None,
+    escape_formulas: bool = True,
+    contracts: Mapping[str, Table] = CONTRACTS,
+) -> ExportReport:
+    """Write [start, end) of a published table to `out`, ordered by its key.
+
+    `as_of` reads what was published at the end of that UTC date. `BadInput` on an unknown table, format or path, and
+    where the files of an old publication are not kept any more.
+    """
+    root = Path(root).resolve()
+    contract = find_contract(table, contracts)
+    manifest = publication(root, as_of)
+    entry = manifest.tables.get(table)
+    directory = table_path(root, table)
+    if entry and not all((directory / f).exists() for f in entry.files):
+        raise BadInput(f"{table} as published {manifest.created_at:%Y-%m-%d %H:%M} UTC is not kept any more")
+    order = ", ".join(quote(c) for c in dict.fromkeys([*contract.partition_by, *contract.key]))
+    predicate = read_predicate(contract, start, end)
+    connection = connect(root, manifest=manifest, contracts={table: contract})
+    try:
+        sql = f"select * from {quote(table)} where {predicate} order by {order}"
+        report = export_query(connection, sql, format, out, escape_formulas=escape_formulas)
+    finally:
+        connection.close()
+    return ExportReport(report.path, report.rows, manifest.build_id)
+
+
+def export_query(
+    connection: duckdb.DuckDBPyConnection,
+    sql: str,
+    format: str,
+    out: Path | str,
+    *,
+    escape_formulas: bool = True,
+) -> ExportReport:
+    """Write the rows of one SELECT to `out`, replacing it whole or not at all."""
+    if format not in FORMATS:
+        raise BadInput(f"unknown format {format!r}; there are {', '.join(FORMATS)}")
+    path = Path(out)
+    if path.is_dir():
+        raise BadInput(f"{path} is a directory; give a file name")
+    described = [(row[0], row[1]) for row in connection.execute(f"describe {sql}").fetchall()]
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if format == "table":
+            rows = _write_text(connection, f"select {_selected(described)} from ({sql}\n)", described, temporary)
+        else:
+            rows = _copy(connection, sql, format, described, temporary, escape_formulas=escape_formulas)
+        os.replace(temporary, path)
+    except (OSError, duckdb.IOException) as error:
+        raise BadInput(f"{path}: cannot be written: {error}") from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    return ExportReport(path, rows)
+
+
+def _copy(
+    connection: duckdb.DuckDBPyConnection,
+    sql: str,
+    format: str,
+    described: Sequence[tuple[str, str]],
+    path: Path,
+    *,
+    escape_formulas: bool,
+) -> int:
+    columns, options = "*", "format parquet, compression zstd"
+    if format == "csv":
+        columns = _selected(described, escape=escape_formulas)
+        options = "format csv, header true, nullstr ''"
+    elif format == "json":
+        columns, options = _selected(described, is_json=True), "format json, array true"
+    copied = connection.execute(f"copy (select {columns} from ({sql}\n)) to {literal(str(path))} ({options})")
+    return int(copied.fetchall()[0][0])
+
+
+def _selected(described: Sequence[tuple[str, str]], *, escape: bool = False, is_json: bool = False) -> str:
+    """A select list that renders each column as the module's docstring says."""
+    items = []
+    for name, type_ in described:
+        header = f"'{name}" if escape and name[:1] and name[0] in _FORMULA_STARTS else name
+        items.append(f"{_rendered(_quote_column(name), type_, escape, is_json)} as {_quote_column(header)}")
+    return ", ".join(items)
+
+
+def _quote_column(name: str) -> str:
+    """A column name as a quoted identifier; unlike a table name it is not split at dots."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _rendered(column: str, type_: str, escape: bool, is_json: bool) -> str:
+    if type_.startswith("TIMESTAMP"):
+        instant = f"cast({column} as timestamp)" if "TIME ZONE" not in type_ else f"{column} at time zone 'UTC'"
+        whole = f"strftime({instant}, '%Y-%m-%dT%H:%M:%SZ')"
+        exact = f"strftime({instant}, '%Y-%m-%dT%H:%M:%S.%fZ')"
+        return f"case when date_trunc('second', {instant}) = {instant} then {whole} else {exact} end"
+    if is_json:
+        return f"case when isfinite({column}) then {column} end" if type_ in ("DOUBLE", "FLOAT") else column
+    if type_.startswith(_NESTED) or type_.endswith("]"):
+        return f"cast(to_json({column}) as varchar)"
+    if escape and (type_ == "VARCHAR" or type_.startswith("ENUM(")):
+        starts = ", ".join(["'='", "'+'", "'-'", "'@'", "chr(9)", "chr(13)"])
+        text = f"cast({column} as varchar)"
+        return f"case when left({text}, 1) in ({starts}) then '''' || {text} else {text} end"
+    return column
+
+
+def _write_text(
+    connection: duckdb.DuckDBPyConnection, sql: str, described: Sequence[tuple[str, str]], path: Path
+) -> int:
+    rows = connection.execute(sql).fetchall()
+    cells = [["" if v is None else str(v) for v in row] for row in rows]
+    names = [name for name, _ in described]
+    widths = [max([len(n), *(len(row[i]) for row in cells)]) for i, n in enumerate(names)]
+    lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in [names, *cells]]
+    lines.insert(1, "  ".join("-" * w for w in widths))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return len(rows)
