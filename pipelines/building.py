@@ -1,0 +1,48 @@
+"""A build as the command runs it, without Dagster: seal, record settings, run the models, publish.
+
+Not here: windows, models and publication (`warehouse/runner.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date
+
+from assets import recorded
+from pipelines.settings import Settings
+from warehouse import runner
+from warehouse.lake import Lake
+
+
+def build(
+    settings: Settings,
+    start: date | None,
+    end: date | None,
+    select: Sequence[str],
+    progress: Callable[[str], None],
+) -> runner.BuildReport:
+    """Build [start, end), or what changed; `BadInput` where the selection names no model."""
+    from assets import sealing
+    from warehouse.models import load_models, select_models
+
+    select_models(load_models(), select)  # a wrong name is told before anything is sealed
+    lake = Lake(settings.data)
+    with lake.writer():
+        progress("sealing what was collected")
+        sealing.seal(lake)
+        record_settings(lake, settings)
+        return runner.build(
+            lake, start, end, select=select, progress=lambda report: progress(f"{report.name}: {report.rows:,} rows")
+        )
+
+
+def record_settings(lake: Lake, settings: Settings, run_id: str = "") -> bool:
+    """Write the settings that models read, where they differ from what is stored."""
+    return recorded.record(lake, settings.recorded(), settings.team_rules(), settings.team_rows(), run_id)
+
+
+def summary(report: runner.BuildReport) -> str:
+    """One line about a build."""
+    days = sorted({day for m in report.models for window in m.windows for day in window})
+    span = f", {days[0]} to {days[-1]}" if days else ""
+    return f"build {report.build_id}: {len(report.models)} models, {report.rows:,} rows{span}, {report.seconds:.1f} s"

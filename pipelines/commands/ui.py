@@ -1,0 +1,41 @@
+"""`strandline ui`: Dagster's web interface and daemon on this machine."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pipelines.commands import options
+
+
+def ui(
+    port: Annotated[int, typer.Option("--port", help="Port on 127.0.0.1.", min=1, max=65535)] = 3000,
+    data: options.Data = None,
+) -> None:
+    """Start Dagster (web interface, schedules, sensors) on 127.0.0.1 over this lake; stop it with Ctrl-C.
+
+    Runs, schedules and logs are kept under the data folder, in dagster/.
+    """
+    import os
+    import sys
+
+    from pipelines import console, instance
+
+    settings = options.settings(data=data)
+    home = instance.prepare_home(settings.data)
+    environ = instance.environment(settings.data, os.environ)
+    console.say(f"Dagster on http://127.0.0.1:{port} (home {home}); Ctrl-C stops it")
+    command = [
+        sys.executable,
+        "-m",
+        "dagster",
+        "dev",
+        "-m",
+        "pipelines.definitions",
+        "-h",
+        "127.0.0.1",
+        "-p",
+        str(port),
+    ]
+    os.execvpe(command[0], command, environ)  # noqa: S606 - replaces this process, so that Ctrl-C reaches Dagster

@@ -1,0 +1,50 @@
+"""Durations and instants as people write them. Belongs here: text to seconds, datetimes and dates, and back.
+
+Not here: settings that hold them (`settings.py`) and the commands that take them.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+
+from warehouse.errors import BadInput
+
+_UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)\s*", re.IGNORECASE)
+
+
+def parse_duration(value: object) -> float:
+    """Seconds of "60s", "5m", "1h", "250ms", "2d" or a plain number; `BadInput` on anything else or below zero."""
+    match = _DURATION.fullmatch(str(value))
+    if match is None:
+        raise BadInput(f"{value!r} is no duration; write for example 60s, 5m, 1h or a number of seconds")
+    return float(match[1]) * _UNITS[match[2].lower()]
+
+
+def format_duration(seconds: float) -> str:
+    """The shortest exact spelling that `parse_duration` reads back."""
+    for unit in ("h", "m"):
+        if seconds and seconds % _UNITS[unit] == 0:
+            return f"{seconds / _UNITS[unit]:g}{unit}"
+    return f"{seconds:g}s"
+
+
+def parse_instant(value: str, what: str = "time") -> datetime:
+    """UTC naive datetime of an ISO 8601 text (without zone it is UTC) or of Unix seconds; `BadInput` names `what`."""
+    text = value.strip()
+    try:
+        if re.fullmatch(r"\d{9,11}(\.\d+)?", text):
+            return datetime.fromtimestamp(float(text), UTC).replace(tzinfo=None)
+        parsed = datetime.fromisoformat(text)
+    except ValueError as e:
+        raise BadInput(f"{what}: {value!r} is no ISO 8601 instant, for example 2026-01-31T12:00:00Z") from e
+    return parsed.astimezone(UTC).replace(tzinfo=None) if parsed.tzinfo else parsed
+
+
+def parse_date(value: str, what: str = "date") -> date:
+    """Date of YYYY-MM-DD; `BadInput` names `what`."""
+    try:
+        return date.fromisoformat(value.strip())
+    except ValueError as e:
+        raise BadInput(f"{what}: {value!r} is no date, for example 2026-01-31") from e

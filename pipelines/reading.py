@@ -1,0 +1,69 @@
+"""Read-only SQL for people: one connection that sees the published tables and nothing else.
+
+Belongs here: locking the connection down, and refusing what is no query. Not here: how the views are
+made (`warehouse/engine.py`) and how results are written (`results.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import duckdb
+
+from pipelines.settings import Settings
+from warehouse.errors import BadInput
+
+# PIVOT parses as several statements (it makes an enum of the values first), CALL and PRAGMA can change
+# things; plain SELECT also covers WITH, VALUES, FROM, DESCRIBE, SHOW and SUMMARIZE.
+READING = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+
+
+def open_reader(settings: Settings) -> duckdb.DuckDBPyConnection:
+    """A connection over the published manifest that can read the lake's own files and no other.
+
+    The views read Parquet, so file access cannot be off altogether: DuckDB is told the lake's folder as
+    the only one allowed, external access is switched off, and the configuration is locked. Together with
+    `statements`, which lets only queries through, nothing typed here can read or write anything else.
+    """
+    from warehouse.engine import connect
+
+    con = connect(settings.data, memory_limit=settings.memory_limit, threads=settings.threads)
+    lake = str((settings.data / "lake").resolve()).replace("'", "''")
+    con.execute(f"set allowed_directories = ['{lake}/']")
+    con.execute("set enable_external_access = false")
+    con.execute("set lock_configuration = true")
+    return con
+
+
+def statements(con: duckdb.DuckDBPyConnection, sql: str) -> Sequence[duckdb.Statement]:
+    """The queries in `sql`; `BadInput` on a syntax error and on whatever is no query."""
+    try:
+        found = con.extract_statements(sql)
+    except duckdb.Error as e:
+        raise BadInput(_message(e)) from e
+    for statement in found:
+        if statement.type not in READING:
+            raise BadInput(f"{statement.type.name} is refused: this reads only (select, with, values, describe, show)")
+    return found
+
+
+def one_statement(con: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+    """The single query in `sql`; `BadInput` where there is none or more than one."""
+    found = statements(con, sql)
+    if len(found) != 1:
+        raise BadInput(f"expected one query, found {len(found)}")
+    return found[0]
+
+
+def run(con: duckdb.DuckDBPyConnection, statement: duckdb.Statement) -> None:
+    """Execute; `BadInput` carries what DuckDB says is wrong with the query."""
+    try:
+        con.execute(statement)
+    except (duckdb.IOException, duckdb.OutOfMemoryException, duckdb.InternalException):
+        raise  # the machine's fault or ours, not the query's
+    except duckdb.Error as e:
+        raise BadInput(_message(e)) from e
+
+
+def _message(error: duckdb.Error) -> str:
+    return str(error).strip()
