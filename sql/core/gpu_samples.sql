@@ -78,12 +78,46 @@ copies as (
     from read_samples as r
     left join slots as s on s.cluster = r.cluster and s.node = r.node and s.gpu_uuid = r.gpu_uuid
 ),
--- Rows of a shared GPU repeat the device's values, or hold per-process parts of two of them beside the device's
--- own row, which comes first (copy 0) and has the largest.
-devices as (
-    select * exclude (copy)
+ranked as (
+    select
+        *,
+        row_number() over (partition by cluster, node, pci_bus_id, gi_id, sampled_at order by target, copy) as place,
+        count(*) over (partition by cluster, node, pci_bus_id, gi_id, sampled_at) as places
     from copies
-    qualify row_number() over (partition by cluster, node, pci_bus_id, gi_id, sampled_at order by copy, target) = 1
+),
+-- Rows of a shared GPU repeat the device's values, or hold per-process parts of two of them beside the device's own
+-- row, which comes first (copy 0); and where only some fields carry pod labels, one device's fields lie on two rows.
+-- So each field is the first row's, else the largest of the others.
+devices as (
+    select * exclude (copy, place, places)
+    from ranked
+    where places = 1
+    union all
+    select
+        cluster, node, pci_bus_id, gi_id, sampled_at, min(target) as target, min(gpu_uuid) as gpu_uuid,
+        min(gpu_index) as gpu_index, min(model) as model, min(mig_profile) as mig_profile, min(driver) as driver,
+        coalesce(max(case when place = 1 then gpu_util_ratio end), max(gpu_util_ratio)) as gpu_util_ratio,
+        coalesce(max(case when place = 1 then mem_copy_ratio end), max(mem_copy_ratio)) as mem_copy_ratio,
+        coalesce(max(case when place = 1 then sm_active_ratio end), max(sm_active_ratio)) as sm_active_ratio,
+        coalesce(max(case when place = 1 then sm_occupancy_ratio end), max(sm_occupancy_ratio)) as sm_occupancy_ratio,
+        coalesce(max(case when place = 1 then gr_engine_ratio end), max(gr_engine_ratio)) as gr_engine_ratio,
+        coalesce(max(case when place = 1 then tensor_ratio end), max(tensor_ratio)) as tensor_ratio,
+        coalesce(max(case when place = 1 then dram_ratio end), max(dram_ratio)) as dram_ratio,
+        coalesce(max(case when place = 1 then power_w end), max(power_w)) as power_w,
+        coalesce(max(case when place = 1 then energy_j end), max(energy_j)) as energy_j,
+        coalesce(max(case when place = 1 then fb_used_bytes end), max(fb_used_bytes)) as fb_used_bytes,
+        coalesce(max(case when place = 1 then fb_free_bytes end), max(fb_free_bytes)) as fb_free_bytes,
+        coalesce(max(case when place = 1 then fb_reserved_bytes end), max(fb_reserved_bytes)) as fb_reserved_bytes,
+        coalesce(max(case when place = 1 then sm_clock_hz end), max(sm_clock_hz)) as sm_clock_hz,
+        coalesce(max(case when place = 1 then gpu_temp_c end), max(gpu_temp_c)) as gpu_temp_c,
+        coalesce(max(case when place = 1 then mem_temp_c end), max(mem_temp_c)) as mem_temp_c,
+        coalesce(max(case when place = 1 then xid_last end), max(xid_last)) as xid_last,
+        coalesce(max(case when place = 1 then nvlink_bytes_per_second end), max(nvlink_bytes_per_second)) as nvlink_bytes_per_second,
+        coalesce(max(case when place = 1 then pcie_tx_bytes_per_second end), max(pcie_tx_bytes_per_second)) as pcie_tx_bytes_per_second,
+        coalesce(max(case when place = 1 then pcie_rx_bytes_per_second end), max(pcie_rx_bytes_per_second)) as pcie_rx_bytes_per_second
+    from ranked
+    where places > 1
+    group by cluster, node, pci_bus_id, gi_id, sampled_at
 ),
 checked as (
     select
