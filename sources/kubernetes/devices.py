@@ -67,6 +67,25 @@ def gpu_of(device_id: str) -> Json:
     return {"gpu_uuid": whole[1] if whole else None, "gi_id": None}
 
 
+def slice_devices(resource_slice: Json) -> dict[str, Json]:
+    """GPU UUID and MIG profile by device id, from a ResourceSlice of a GPU driver (attributes `uuid`,
+    `parentUUID`, `profile`); empty for devices that name no GPU."""
+    spec = mapping(resource_slice.get("spec"), "spec")
+    pool = mapping(spec.get("pool"), "spec.pool").get("name")
+    found = {}
+    for device in objects(spec.get("devices"), "spec.devices"):
+        # Before resource.k8s.io/v1 the attributes stood one level down.
+        basic = mapping(device.get("basic"), "basic")
+        attributes = mapping(device.get("attributes") or basic.get("attributes"), "attributes")
+        text = {k: v.get("string") for k, v in attributes.items() if isinstance(v, dict)}
+        uuid = text.get("parentUUID") or text.get("uuid")
+        if isinstance(uuid, str) and uuid.startswith("GPU-"):
+            found[f"{spec.get('driver')}/{pool}/{device.get('name')}"] = {
+                "gpu_uuid": uuid, "mig_profile": text.get("profile"), "pci_bus_id": text.get("pciBusID"),
+            }  # fmt: skip
+    return found
+
+
 def claim_devices(claim: Json, metadata: Json) -> list[Json]:
     """Rows of an allocated ResourceClaim (resource.k8s.io): one per device and pod it is reserved for.
 

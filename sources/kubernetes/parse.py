@@ -50,6 +50,7 @@ class Content:
     rows: Rows = field(default_factory=lambda: defaultdict(list))
     errors: list[str] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
+    slices: dict[str, Json] = field(default_factory=dict)
 
     @property
     def rank(self) -> tuple[Any, ...]:
@@ -139,6 +140,8 @@ def read_list(listed: KubeList) -> list[Content]:
         content("List").is_complete = False
         trouble = trouble or ["no object of a kind that is read"]
     for each in contents.values():
+        for row in each.rows["raw.kube_devices"]:
+            row.update(each.slices.get(row["device_id"], {}))
         each.is_complete = each.is_complete and not (more or trouble or each.errors)
         each.errors = trouble + each.errors
     return [c for c in contents.values() if c.kind in TABLES_OF_KIND or c.kind == "List"]
@@ -157,6 +160,9 @@ def objects_of(document: Json) -> list[Any]:
 
 
 def _read_object(item: Any, kind: str, content: Callable[[str], Content]) -> None:
+    if kind == "ResourceSlice":
+        _read_slice(item, content("ResourceClaim"))
+        return
     read = _READERS.get(kind)
     if read is None:
         if not isinstance(item, dict):
@@ -180,6 +186,13 @@ def _read_object(item: Any, kind: str, content: Callable[[str], Content]) -> Non
     into.objects += 1
     for table, row in rows:
         into.rows[table].append(row)
+
+
+def _read_slice(item: Any, into: Content) -> None:
+    try:
+        into.slices.update(devices.slice_devices(mapping(item, "the item")))
+    except BadObject as error:
+        into.errors.append(f"ResourceSlice: {error}")
 
 
 def _name(metadata: Json) -> str:
