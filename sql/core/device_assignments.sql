@@ -3,7 +3,7 @@
 -- devices that nobody else is named on. A share is parts of of_parts.
 -- grain: date, unit (node, pci_bus_id, gi_id), pod_uid, interval
 -- key: date, cluster, node, pci_bus_id, gi_id, pod_uid, interval_start_at
--- inputs: core.pod_allocations, core.pod_device_evidence, core.gpu_units
+-- inputs: core.pod_allocations, core.pod_device_evidence, core.gpu_units, core.gpu_outages
 -- invariant: at any instant the shares of one unit add up to at most one
 with pods as (
     select *
@@ -150,6 +150,12 @@ day_named as (
     inner join lacking_nodes as l
         on l.date = n.date and l.cluster = n.cluster and l.node = n.node and l.resource = n.resource
 ),
+lost as (
+    select o.date, o.cluster, o.node, l.resource, o.pci_bus_id, o.interval_start_at, o.interval_end_at
+    from core.gpu_outages as o
+    inner join lacking_nodes as l on l.date = o.date and l.cluster = o.cluster and l.node = o.node
+    where o.date >= cast($start_at as date) and o.date < cast($end_at as date)
+),
 bounds as (
     select date, cluster, node, resource, interval_start_at as bound_at from lacking
     union
@@ -162,6 +168,10 @@ bounds as (
     select date, cluster, node, resource, from_at from day_named
     union
     select date, cluster, node, resource, to_at from day_named
+    union
+    select date, cluster, node, resource, interval_start_at from lost
+    union
+    select date, cluster, node, resource, interval_end_at from lost
 ),
 pieces as (
     select
@@ -170,7 +180,9 @@ pieces as (
     from bounds
 ),
 free_units as (
-    select p.date, p.cluster, p.node, p.resource, p.from_at, p.to_at, u.pci_bus_id, u.gi_id, u.replicas, u.node_units
+    select
+        p.date, p.cluster, p.node, p.resource, p.from_at, p.to_at, u.pci_bus_id, u.gi_id, u.replicas, u.node_units,
+        x.pci_bus_id is not null as is_lost
     from pieces as p
     inner join node_units as u
         on u.date = p.date and u.cluster = p.cluster and u.node = p.node and u.resource = p.resource
@@ -179,6 +191,9 @@ free_units as (
         on n.date = p.date and n.cluster = p.cluster and n.node = p.node and n.resource = p.resource
         and n.pci_bus_id = u.pci_bus_id and n.gi_id is not distinct from u.gi_id
         and n.from_at <= p.from_at and n.to_at >= p.to_at
+    left join lost as x
+        on x.date = p.date and x.cluster = p.cluster and x.node = p.node and x.resource = p.resource
+        and x.pci_bus_id = u.pci_bus_id and x.interval_start_at <= p.from_at and x.interval_end_at >= p.to_at
     where p.to_at is not null and (n.pci_bus_id is null or u.replicas > 1)
 ),
 askers as (
@@ -191,10 +206,16 @@ askers as (
 ),
 sizes as (
     select
-        f.date, f.cluster, f.node, f.resource, f.from_at, f.free, a.asked,
-        case when f.replicas > 1 then f.replicas * f.node_units else greatest(f.free, a.asked) end as of_parts
+        f.date, f.cluster, f.node, f.resource, f.from_at, f.working >= a.asked as spares_lost,
+        case
+            when f.replicas > 1 then f.replicas * f.node_units
+            when f.working >= a.asked then f.working
+            else greatest(f.free, a.asked)
+        end as of_parts
     from (
-        select date, cluster, node, resource, from_at, count(*) as free, max(replicas) as replicas, max(node_units) as node_units
+        select
+            date, cluster, node, resource, from_at, count(*) as free,
+            sum(case when is_lost then 0 else 1 end) as working, max(replicas) as replicas, max(node_units) as node_units
         from free_units
         group by date, cluster, node, resource, from_at
     ) as f
@@ -213,6 +234,8 @@ guessed as (
         on a.date = u.date and a.cluster = u.cluster and a.node = u.node and a.resource = u.resource and a.from_at = u.from_at
     inner join sizes as s
         on s.date = u.date and s.cluster = u.cluster and s.node = u.node and s.resource = u.resource and s.from_at = u.from_at
+    -- The kubelet hands out no lost device while working ones are free.
+    where not u.is_lost or not s.spares_lost or u.replicas > 1
 ),
 -- A named hold is cut to the times in which its unit exists.
 placed as (

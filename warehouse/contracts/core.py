@@ -18,8 +18,8 @@ TABLES = (
         nullable_key=("gi_id",),
     ),
     Table(
-        "core.gpu_sightings", "date, slot, gi_id, mig_profile, gpu_uuid",
-        ("date", "cluster", "node", "pci_bus_id", "gi_id", "mig_profile", "gpu_uuid"),
+        "core.gpu_sightings", "date, slot, gi_id, mig_profile, gpu_uuid, time in the cluster",
+        ("date", "cluster", "node", "pci_bus_id", "gi_id", "mig_profile", "gpu_uuid", "first_seen_at"),
         pick("date cluster node pci_bus_id gi_id mig_profile gpu_uuid first_seen_at last_seen_at samples model driver"),
         "date", "What the scrapes of one date showed of each unit.",
         nullable_key=("gi_id", "mig_profile"),
