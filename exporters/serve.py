@@ -26,6 +26,7 @@ from fleet.kubeapi.kubeconfig import as_text, kubeconfig
 from fleet.kubeapi.reads import WatchTiming
 from fleet.kubeapi.source import KubeWorld
 from fleet.model import Node, ScrapeOutcome
+from warehouse.errors import BadInput
 
 _LOOPBACK = ("127.0.0.1", "::1", "testclient")
 
@@ -74,14 +75,17 @@ class _Faces:
         at = self._clock.now()
         outcome = self._world.scrape_outcome(node.cluster, node.name, at)
         headers = {SIMULATED_AT: _iso(at)}
-        if outcome == "down":
+        if outcome == "timeout":
+            await asyncio.sleep(self._slow_s)
+        if outcome in ("down", "timeout"):
             _hang_up(request)
             return PlainTextResponse("exporter down (simulated fault)\n", 503, headers)
         if outcome == "empty":
             return Response(b"", 200, headers, CONTENT_TYPE)
-        if outcome == "timeout":
-            await asyncio.sleep(self._slow_s)
-        body, at = await run_in_threadpool(self._scrape, node, at)
+        try:
+            body, at = await run_in_threadpool(self._scrape, node, at)
+        except BadInput as error:
+            return PlainTextResponse(f"{error}; GET or POST /clock\n", 503, headers)
         headers[SIMULATED_AT] = _iso(at)
         return Response(body, 200, headers, CONTENT_TYPE)
 
@@ -175,8 +179,9 @@ def build_app(
 ) -> Starlette:
     """All faces of the world at the clock's instant, as one ASGI application.
 
-    `pod_labels` is the exporters' Kubernetes mapping, `slow_s` how long a slow scrape takes (more than the usual
-    10 s timeout), `timing` the watch's ticks and bookmarks, `log_size` how many changes a watch can go back.
+    `pod_labels` is the exporters' Kubernetes mapping, `slow_s` how long a slow scrape is left waiting before it is hung
+    up (more than the usual 10 s timeout), `timing` the watch's ticks and bookmarks, `log_size` how many changes a watch
+    can go back.
     """
     faces = _Faces(world, clock, pod_labels=pod_labels, slow_s=slow_s)
     apis = {cluster: cluster_api(world, cluster, clock, timing, log_size=log_size) for cluster in faces.clusters}

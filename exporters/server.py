@@ -5,6 +5,7 @@ uvicorn and its settings belong here; what is served does not.
 
 from __future__ import annotations
 
+import signal
 import socket
 import threading
 import time
@@ -47,15 +48,19 @@ def _url(sock: socket.socket) -> str:
 def run(app: Any, *, host: str = "127.0.0.1", port: int = 9400, started: Callable[[str], None] | None = None) -> None:
     """Serves until SIGINT or SIGTERM; `started(url)` is called once the port is open (port 0 takes a free one).
 
-    `OSError` names the address when it cannot be bound.
+    Call it from the main thread. `OSError` names the address when it cannot be bound.
     """
     sock = _listen(host, port)
+    # uvicorn raises the signal that stopped it once more when it is done; being stopped is the normal end here.
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         if started is not None:
             started(_url(sock))
         _server(app).run(sockets=[sock])
     finally:
         sock.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

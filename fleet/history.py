@@ -89,7 +89,7 @@ class History:
         # a scrape takes a few milliseconds and some for every line; a timeout takes its ten seconds
         took = np.where(outcome == 2, _TIMEOUT_S, np.where(outcome == 3, 0.001, np.round(0.004 + 4e-5 * samples, 6)))
         errors = pa.array([None, None, "timed out", "connection refused"], pa.string())
-        zero = pa.array(np.zeros(len(t), dtype=np.int64), mask=~up)
+        zero = pa.array(np.zeros(len(t), dtype=np.int64))  # also for a failed scrape: it had no line
         schema = CONTRACTS["raw.scrapes"].arrow_schema
         return _times(schema, at, "scrape_at", {
             "cluster": pa.array([node.cluster] * len(t), pa.string()),

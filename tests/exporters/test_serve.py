@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import httpx
 import pytest
@@ -45,7 +49,8 @@ def test_faults_show(served: tuple[str, FixedWorld, Clock]) -> None:
     assert (empty.status_code, empty.content) == (200, b"")
     with pytest.raises(httpx.ReadTimeout):
         httpx.get(f"{url}/nodes/node-2/metrics", timeout=0.1)
-    assert httpx.get(f"{url}/nodes/node-2/metrics", timeout=5).status_code == 200
+    with pytest.raises(httpx.RemoteProtocolError):
+        httpx.get(f"{url}/nodes/node-2/metrics", timeout=5)
 
 
 def test_discovery_and_kubeconfig(served: tuple[str, FixedWorld, Clock]) -> None:
@@ -58,3 +63,21 @@ def test_discovery_and_kubeconfig(served: tuple[str, FixedWorld, Clock]) -> None
     config = httpx.get(f"{url}/kubeconfig").json()
     assert config["clusters"] == [{"name": "alpha", "cluster": {"server": f"{url}/clusters/alpha"}}]
     assert "simulated" in httpx.get(url).text
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_ends_well_when_stopped(project_root: Path, number: int) -> None:
+    program = (
+        "from exporters.serve import build_app; from exporters.server import run; from fleet.clock import Clock\n"
+        "from fleet.kubeapi.fixed import EPOCH, fixed_world\n"
+        "run(build_app(fixed_world(), Clock(EPOCH)), port=0, started=lambda url: print(url, flush=True))\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], cwd=project_root, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        url = server.stdout.readline().strip()
+        with httpx.stream("GET", f"{url}/clusters/alpha/api/v1/pods?watch=true", timeout=20) as stream:
+            next(stream.iter_lines())  # an open watch does not keep it
+            server.send_signal(number)
+            assert server.wait(10) == 0
