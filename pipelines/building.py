@@ -32,7 +32,13 @@ def build(
         sealing.seal(lake)
         record_settings(lake, settings)
         return runner.build(
-            lake, start, end, select=select, progress=lambda report: progress(f"{report.name}: {report.rows:,} rows")
+            lake,
+            start,
+            end,
+            select=select,
+            progress=progress,
+            memory_limit=settings.memory_limit,
+            threads=settings.threads,
         )
 
 

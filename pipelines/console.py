@@ -31,9 +31,9 @@ def set_up_logging(verbose: bool) -> None:
 
 
 @contextmanager
-def steps(title: str) -> Iterator[_Steps]:
-    """Progress of a longer piece of work: one live line on a terminal, plain lines elsewhere."""
-    progress = _Steps(title, sys.stderr)
+def steps(title: str, plain: bool = True) -> Iterator[_Steps]:
+    """Progress of a longer piece of work: one live line on a terminal; elsewhere plain lines, or none."""
+    progress = _Steps(title, sys.stderr, plain)
     try:
         yield progress
     finally:
@@ -41,8 +41,8 @@ def steps(title: str) -> Iterator[_Steps]:
 
 
 class _Steps:
-    def __init__(self, title: str, stream: IO[str]):
-        self._title, self._stream, self._live = title, stream, stream.isatty()
+    def __init__(self, title: str, stream: IO[str], plain: bool):
+        self._title, self._stream, self._live, self._plain = title, stream, stream.isatty(), plain
         self._last = ""
 
     def __call__(self, text: str) -> None:
@@ -52,7 +52,7 @@ class _Steps:
         self._last = text
         if self._live:
             self._stream.write(f"\r\x1b[K{self._title}: {text}")
-        else:
+        elif self._plain:
             self._stream.write(f"{self._title}: {text}\n")
         self._stream.flush()
 

@@ -1,0 +1,93 @@
+"""From files and endpoints to the lake: lands what was read, then seals it.
+
+Belongs here: what `strandline ingest` does once its flags are read. Not here: reading and parsing (`sources/`),
+merging into tables (`assets/sealing.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from pipelines import console
+from pipelines.settings import Settings
+from sources.dcgm import Scrape, parse_scrapes
+from sources.kubernetes import KubeList
+from sources.kubernetes.lists import check_list
+from warehouse.errors import BadInput
+from warehouse.lake import Lake
+from warehouse.landing import Landing, Record
+
+DEFAULT_CLUSTER = "default"
+
+
+def scrape_of_file(path: Path, node: str, cluster: str, at: datetime) -> Scrape:
+    """A captured exporter body as an attempt at `at`; `BadInput` names file and line where it holds no sample."""
+    scrape = Scrape(cluster, node, node, at, read_bytes(path))
+    tables = parse_scrapes([scrape])
+    if scrape.body and not tables["raw.dcgm_samples"].num_rows:
+        rejected = tables["raw.rejected_lines"].slice(0, 1).to_pylist()
+        first = f"; line {rejected[0]['line_number']}: {rejected[0]['reason']}" if rejected else ""
+        raise BadInput(f"{path}: no DCGM sample in it{first}")
+    return scrape
+
+
+def list_of_file(path: Path, node: str | None, cluster: str, at: datetime) -> KubeList:
+    """A saved list of objects, or of pod-resources, as the list of `at`; `BadInput` where it is none."""
+    body = read_bytes(path)
+    kind = "pod_resources" if b'"podResources"' in body and b'"apiVersion"' not in body else "kubernetes"
+    if kind == "pod_resources" and node is None:
+        raise BadInput(f"{path}: a pod-resources list needs --node: it does not say whose it is")
+    listed = KubeList(cluster, at, body, str(path), kind, node)
+    check_list(listed)
+    return listed
+
+
+def read_bytes(path: Path) -> bytes:
+    """Content of a file; `BadInput` names it where it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as e:
+        raise BadInput(f"{path}: {e.strerror or e}") from e
+
+
+def land(settings: Settings, records: Iterable[Record]) -> int:
+    """Put records into the landing zone; how many."""
+    kept = list(records)
+    Landing(settings.data).append(kept)
+    return len(kept)
+
+
+def seal(settings: Settings, until: datetime | None = None) -> list[str]:
+    """Seal what has landed and say what came of it; returns a message for each list that could not be used."""
+    from assets import sealing
+
+    with console.steps("seal", plain=False) as progress:
+        report = sealing.seal(Lake(settings.data), until=until, progress=progress)
+    days = sorted(report.dates)
+    span = f", days {days[0]} to {days[-1]}" if len(days) > 1 else f", day {days[0]}" if days else ""
+    console.say(
+        f"sealed {report.scrapes} scrapes and {report.lists} lists: {report.samples:,} samples, "
+        f"{report.rejected_lines:,} lines rejected{span}; `strandline build` brings them into the tables"
+    )
+    return report.errors
+
+
+def raise_for(errors: Sequence[str], shown: int = 20) -> None:
+    """`BadInput` with the first of these messages, where there are any."""
+    if errors:
+        more = [f"... and {len(errors) - shown} more"] if len(errors) > shown else []
+        raise BadInput("\n".join([*errors[:shown], *more]))
+
+
+def import_manifest(settings: Settings, path: Path, cluster: str) -> None:
+    """Land and seal what a manifest names; the bad lines are told once the good ones are safe."""
+    from sources.manifest import import_manifest
+
+    report = import_manifest(path, Landing(settings.data), cluster)
+    landed = ", ".join(f"{n} {kind}" for kind, n in report.landed.items() if n)
+    console.say(f"{path}: landed {landed or 'nothing'}")
+    errors = seal(settings)
+    report.check()
+    raise_for(errors)

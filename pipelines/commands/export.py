@@ -1,0 +1,80 @@
+"""`strandline export` and `strandline catalog`: tables as files, and what tables there are."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipelines.commands import options
+
+
+class FileForm(StrEnum):
+    """Forms of an exported table."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+class CatalogForm(StrEnum):
+    """Forms of the catalogue."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+    JSON = "json"
+
+
+def export(
+    table: Annotated[str, typer.Argument(help="Table, such as mart.stranding_hourly.")],
+    form: Annotated[FileForm, typer.Option("--format", help="Form of the file.")] = FileForm.CSV,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="File to write (default: DATA/exports/TABLE.FORMAT).", show_default=False),
+    ] = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option("--as-of", help="As published at the end of this UTC day, YYYY-MM-DD.", show_default=False),
+    ] = None,
+    from_: Annotated[str | None, typer.Option("--from", help="First day, YYYY-MM-DD.", show_default=False)] = None,
+    to: Annotated[str | None, typer.Option("--to", help="Day after the last, YYYY-MM-DD.", show_default=False)] = None,
+    raw_text: Annotated[
+        bool, typer.Option("--raw-text", help="CSV: leave text alone that a spreadsheet would run as a formula.")
+    ] = False,
+    data: options.Data = None,
+) -> None:
+    """Write a published table to a file, ordered by its key, whole or not at all; print the path.
+
+    CSV has ISO 8601 instants in UTC with Z; an empty cell is null, "" an empty text.
+    """
+    from pipelines import console
+    from pipelines.durations import parse_date
+    from warehouse.export import export_table, find_contract
+
+    settings = options.existing(options.settings(data=data))
+    find_contract(table)
+    path = out or settings.data / "exports" / f"{table}.{form.value}"
+    report = export_table(
+        settings.data, table, form.value, path,
+        as_of=None if as_of is None else parse_date(as_of, "--as-of"),
+        start=None if from_ is None else parse_date(from_, "--from"),
+        end=None if to is None else parse_date(to, "--to"),
+        escape_formulas=not raw_text,
+    )  # fmt: skip
+    console.say(f"{table}: {report.rows:,} rows of build {report.build_id}")
+    print(report.path)
+
+
+def catalog(
+    tables: Annotated[list[str] | None, typer.Argument(help="Tables; default: all.", show_default=False)] = None,
+    form: Annotated[CatalogForm, typer.Option("--format", help="Form of the catalogue.")] = CatalogForm.TEXT,
+    data: options.Data = None,
+) -> None:
+    """Print every table with its grain, key and columns; with rows and version where a lake has published it."""
+    from warehouse.catalog import render
+    from warehouse.lake import Lake
+
+    settings = options.settings(data=data)
+    lake = Lake(settings.data) if settings.data.is_dir() else None
+    print(render(form.value, tables or (), lake=lake), end="" if form is not CatalogForm.JSON else "\n")
