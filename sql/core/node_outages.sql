@@ -1,7 +1,7 @@
 -- Times in which a node, or some of its devices, could not work: not ready, cordoned, or allocatable below capacity.
 -- grain: date, node, kind, resource, interval
 -- key: date, cluster, node, kind, resource, interval_start_at
--- inputs: raw.kube_nodes, raw.kube_node_resources
+-- inputs: raw.kube_nodes, raw.kube_node_resources, core.node_listings
 -- invariant: intervals of one node, kind and resource do not overlap
 with lists as (
     select
@@ -35,18 +35,32 @@ shortages as (
     from raw.kube_node_resources
     where date >= cast($start_at - interval 2 day as date) and date < cast($end_at + interval 2 day as date)
 ),
+-- What a list said of a node holds until a list without the node.
+absences as (
+    select distinct cluster, node, absent_at
+    from core.node_listings
+    where
+        date >= cast($start_at - interval 2 day as date) and date < cast($end_at + interval 2 day as date)
+        and absent_at is not null
+),
 spans as (
     select cluster, node, 'not_ready' as kind, '' as resource, from_at, to_at, cast(0 as bigint) as devices
     from ready_spans
     where ready_status is distinct from 'True'
     union all
-    select cluster, node, 'cordoned', '', snapshot_at, next_at, cast(0 as bigint)
-    from lists
-    where is_unschedulable
+    select l.cluster, l.node, 'cordoned', '', l.snapshot_at, coalesce(a.absent_at, l.next_at), cast(0 as bigint)
+    from lists as l
+    left join absences as a
+        on a.cluster = l.cluster and a.node = l.node and a.absent_at > l.snapshot_at
+        and (l.next_at is null or a.absent_at < l.next_at)
+    where l.is_unschedulable
     union all
-    select cluster, node, 'unallocatable', resource, snapshot_at, next_at, missing
-    from shortages
-    where missing > 0
+    select s.cluster, s.node, 'unallocatable', s.resource, s.snapshot_at, coalesce(a.absent_at, s.next_at), s.missing
+    from shortages as s
+    left join absences as a
+        on a.cluster = s.cluster and a.node = s.node and a.absent_at > s.snapshot_at
+        and (s.next_at is null or a.absent_at < s.next_at)
+    where s.missing > 0
 ),
 -- Adjoining spans of the same kind and size become one.
 starts as (
