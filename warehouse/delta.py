@@ -7,33 +7,60 @@ Belongs here: everything that calls `deltalake` for a single table. Does not: va
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, WriterProperties
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.transaction import RemoveAction
 
 from warehouse.contracts.model import Table
 from warehouse.errors import BadInput
+from warehouse.files import ROW_GROUP_ROWS, NewFile, skipping_columns
 from warehouse.windows import WriteWindow
 
-# zstd level 3 is as fast here as level 1 and a little smaller; 250,000 rows a group let DuckDB use several threads
-# on a day of a large fleet while an hour of it prunes to a few groups
-ROW_GROUP_ROWS = 250_000
+# for compaction, the one job in which deltalake writes files
 WRITER = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=ROW_GROUP_ROWS)
 EVOLVED = "strandline.evolved"
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """One Parquet file of a table version: path relative to the table, rows, and the date partition (None if none)."""
+    """One Parquet file of a table version.
+
+    `path` is relative to the table, `day` its date partition (None if none), `first` and `last` the range of its
+    `hour` column where the log knows it.
+    """
 
     path: str
     rows: int
+    size: int
     day: date | None
+    first: datetime | None = None
+    last: datetime | None = None
+
+    def may_overlap(self, window: WriteWindow) -> bool:
+        """Whether the file may hold rows of the window."""
+        if self.day is not None and not window.contains_date(self.day):
+            return False
+        if not isinstance(window.start, datetime) or not isinstance(window.end, datetime):
+            return True
+        if self.first is None or self.last is None:
+            return True
+        return self.first < window.end and self.last >= window.start
+
+    def is_inside(self, window: WriteWindow) -> bool:
+        """Whether the file surely holds no rows outside the window."""
+        if not isinstance(window.start, datetime) or not isinstance(window.end, datetime):
+            return True  # dates are whole partitions
+        if self.first is None or self.last is None:
+            return False
+        return self.first >= window.start and self.last < window.end
 
 
 def table_path(root: Path, name: str) -> Path:
@@ -69,8 +96,20 @@ def partition_day(path: str) -> date | None:
 
 def data_files(table: DeltaTable) -> list[DataFile]:
     """The files of the opened version, ordered by path."""
-    actions = pa.table(table.get_add_actions()).select(["path", "num_records"]).to_pylist()
-    files = [DataFile(a["path"], a["num_records"] or 0, partition_day(a["path"])) for a in actions]
+    actions = pa.table(table.get_add_actions(flatten=True))
+    wanted = ["path", "num_records", "size_bytes", "min.hour", "max.hour"]
+    rows = actions.select([c for c in wanted if c in actions.column_names]).to_pylist()
+    files = [
+        DataFile(
+            r["path"],
+            r["num_records"] or 0,
+            r["size_bytes"],
+            partition_day(r["path"]),
+            r.get("min.hour"),
+            r.get("max.hour"),
+        )
+        for r in rows
+    ]
     return sorted(files, key=lambda f: f.path)
 
 
@@ -94,12 +133,6 @@ def _constraints(contract: Table) -> dict[str, str]:
     return rendered
 
 
-def _skipping_columns(contract: Table) -> str:
-    # by default only the first 32 columns get statistics, which misses the window column of wide tables
-    instants = [f.name for f in contract.fields if f.type in ("timestamp", "date")]
-    return ",".join(dict.fromkeys([*contract.key, *instants]))
-
-
 def _create(path: Path, contract: Table) -> DeltaTable:
     return DeltaTable.create(
         str(path),
@@ -107,7 +140,8 @@ def _create(path: Path, contract: Table) -> DeltaTable:
         partition_by=contract.partition_by,
         description=f"{contract.grain}. {contract.description}",
         configuration={
-            "delta.dataSkippingStatsColumns": _skipping_columns(contract),
+            # by default only the first 32 columns get statistics, which misses the window column of wide tables
+            "delta.dataSkippingStatsColumns": ",".join(skipping_columns(contract)),
             "delta.enableDeletionVectors": "false",
         },
     )
@@ -160,19 +194,21 @@ def ensure_table(root: Path, contract: Table) -> DeltaTable:
     return DeltaTable(str(path)) if changed else table
 
 
-def commit_window(table: DeltaTable, rows: pa.RecordBatchReader, window: WriteWindow, metadata: dict[str, str]) -> int:
-    """Replace the window's rows by `rows` in one commit and return the new version.
-
-    Delta itself refuses rows outside the predicate and rows that break a constraint.
-    """
-    predicate = None if window.column is None else window.sql
-    write_deltalake(
-        table,
-        rows,
-        mode="overwrite",
-        predicate=predicate,
-        writer_properties=WRITER,
-        commit_properties=CommitProperties(custom_metadata=metadata, max_commit_retries=0),
+def commit_files(
+    table: DeltaTable, added: Sequence[NewFile], removed: Sequence[DataFile], metadata: Mapping[str, str]
+) -> int:
+    """Add and remove files in one commit; returns the new version. The writer lock keeps others out."""
+    now_ms = int(time.time() * 1000)
+    removals = [
+        RemoveAction(f.path, True, now_ms, f.size, {"date": f.day.isoformat()} if f.day is not None else {})
+        for f in removed
+    ]
+    table.create_write_transaction(
+        [*(f.action for f in added), *removals],
+        mode="append",
+        schema=table.schema(),
+        partition_by=table.metadata().partition_columns,
+        commit_properties=CommitProperties(custom_metadata=dict(metadata), max_commit_retries=0),
     )
     table.update_incremental()
     return table.version()

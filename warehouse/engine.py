@@ -43,6 +43,7 @@ def open_database(
         "temp_directory": str(spill_directory(root)),
         "max_temp_directory_size": SPILL_CAP,
         "preserve_insertion_order": False,
+        "enable_progress_bar": False,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
     }

@@ -18,9 +18,11 @@ import pyarrow as pa
 from warehouse import delta, locks, state
 from warehouse.contracts import CONTRACTS
 from warehouse.contracts.model import Table
+from warehouse.delta import DataFile
 from warehouse.engine import open_database, relation_sql, write_view_database
 from warehouse.errors import BadInput
-from warehouse.sqltypes import quote
+from warehouse.files import NewFile, write_file
+from warehouse.sqltypes import literal, quote
 from warehouse.staging import Staged
 from warehouse.state import Manifest, Mark, TableVersion
 from warehouse.windows import read_predicate, write_window
@@ -162,18 +164,39 @@ class Lake:
         """
         contract, window = staged.contract, staged.window
         with self.writer():
-            rows = staged.check(f"rows for {contract.name}")
+            total = staged.check(f"rows for {contract.name}")
             opened = delta.ensure_table(self.root, contract)
-            held = [f for f in delta.data_files(opened) if f.day is None or window.contains_date(f.day)]
+            held = [f for f in delta.data_files(opened) if f.may_overlap(window)]
             if mark and contract.layer == "raw" and contract.window == "hour":
-                touched = {*staged.dates(), *(f.day for f in held if f.day is not None)}
-                self.mark(touched, contract.name)
+                self.mark({d for d in [*staged.rows_by_date(), *(f.day for f in held)] if d}, contract.name)
             if before is not None:
                 before()
-            if rows == 0 and not held:
+            if total == 0 and not held:
                 return opened.version()
+            added = self._write_files(staged, [f for f in held if not f.is_inside(window)], delta.is_evolved(opened))
             metadata = {"run_id": run_id, "window": f"{window.start}/{window.end}"}
-            return delta.commit_window(opened, staged.reader(), window, metadata)
+            return delta.commit_files(opened, added, held, metadata)
+
+    def _write_files(self, staged: Staged, partial: Sequence[DataFile], evolved: bool) -> list[NewFile]:
+        """One new file a date: the staged rows, and of `partial` files those outside the window."""
+        contract = staged.contract
+        directory = delta.table_path(self.root, contract.name)
+        counts = staged.rows_by_date()
+        written = []
+        for day in sorted({*counts, *(f.day for f in partial)}, key=lambda d: d or date.min):
+            sources = [f"select * from {staged.name}" + (f" where date = {literal(day)}" if day else "")]
+            rows = counts.get(day, 0)
+            kept = [f for f in partial if f.day == day]
+            if kept:
+                old = relation_sql(contract, directory, [f.path for f in kept], evolved=evolved)
+                sources.append(f"select * from ({old}) where not ({staged.window.sql})")
+                rows += sum(f.rows for f in kept)
+            if rows:
+                source = " union all ".join(sources)
+                file = write_file(staged.connection, source, rows=rows, contract=contract, directory=directory, day=day)
+                if file.rows:
+                    written.append(file)
+        return written
 
     def mark(self, dates: Iterable[date], reason: str) -> list[Mark]:
         """Durably note that these dates changed. Call it before the change and under the same `writer()`."""

@@ -7,7 +7,7 @@ memory. Belongs here: staging and checking rows of one window. Does not: locks, 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
@@ -18,10 +18,6 @@ from warehouse.contracts.model import Field, Table
 from warehouse.errors import BadInput
 from warehouse.sqltypes import conforming_columns, duckdb_type, literal, quote
 from warehouse.windows import WriteWindow
-
-BATCH_ROWS = 100_000
-# above this many rows a sort over all dates would spill; one sort a date does not
-SORT_AT_ONCE_ROWS = 2_000_000
 
 
 class Staged:
@@ -90,12 +86,12 @@ class Staged:
         """Number of staged rows."""
         return int(self._one(f"select count(*) from {self.name}")[0])
 
-    def dates(self) -> list[date]:
-        """Dates that staged rows carry, in order; empty for tables without a window."""
+    def rows_by_date(self) -> dict[date | None, int]:
+        """Staged rows of every date they carry; under None for tables without date partitions."""
         if not self.contract.partition_by:
-            return []
-        query = f"select distinct date from {self.name} where date is not null order by date"
-        return [row[0] for row in self._all(query)]
+            return {None: self.rows()}
+        counted = self._all(f"select date, count(*) from {self.name} group by date order by date")
+        return {day: int(count) for day, count in counted}
 
     def check(self, origin: str) -> int:
         """Check window, nulls, ranges, allowed values and the key; returns the rows. `BadInput` shows one bad row."""
@@ -126,35 +122,12 @@ class Staged:
         row = self._one(f"select {columns} from {self.name} where {condition} limit 1")
         return dict(zip(shown, map(str, row), strict=True))
 
-    def reader(self) -> pa.RecordBatchReader:
-        """The staged rows in the contract's Arrow schema, sorted by date and key so that readers can prune."""
-        return pa.RecordBatchReader.from_batches(self.contract.arrow_schema, self._batches())
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        schema = self.contract.arrow_schema
-        columns = ", ".join(quote(c) for c in self.contract.columns)
-        keys = ", ".join(quote(c) for c in self.contract.key)
-        days = self.dates()
-        if len(days) > 1 and self.rows() > SORT_AT_ONCE_ROWS:
-            selections = [f"where date = {literal(day)} order by {keys}" for day in days]
-        else:
-            selections = [f"order by {'date, ' if days else ''}{keys}"]
-        for selection in selections:
-            query = f"select {columns} from {self.name} {selection}"
-            for batch in self.connection.sql(query).to_arrow_reader(BATCH_ROWS):
-                arrays = [_as_type(array, field.type) for array, field in zip(batch.columns, schema, strict=True)]
-                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-
     def _all(self, query: str) -> list[tuple[Any, ...]]:
         # always to the end: DuckDB 2 refuses the next statement while a result is half read
         return self.connection.execute(query).fetchall()
 
     def _one(self, query: str) -> tuple[Any, ...]:
         return self._all(query)[0]
-
-
-def _as_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    return array if array.type == wanted else array.cast(wanted)
 
 
 def _window_columns(contract: Table) -> list[str]:
