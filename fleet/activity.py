@@ -20,6 +20,8 @@ KNOT_S = 30
 # Pods that run when telemetry begins are evaluated from this long before it.
 LEAD_S = 3600
 _BATCH_KNOTS = 1_000_000
+# Share of a notebook's drift cells (25 minutes each) in which somebody runs something.
+_BURST_SHARE = 0.11
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,11 @@ class PodTimes:
     start: np.ndarray
     begin: np.ndarray
     end: np.ndarray
+
+
+def tail(times: PodTimes) -> np.ndarray:
+    """Seconds before its end in which a pod no longer computes: it saves, uploads and shuts down."""
+    return np.clip(0.12 * (times.end - times.start), 2 * KNOT_S, 3 * KNOT_S)
 
 
 class Activity:
@@ -54,12 +61,12 @@ class Activity:
         while at < n:
             stop = int(np.searchsorted(self.offset, self.offset[at] + _BATCH_KNOTS, side="right")) - 1
             stop = min(n, max(stop, at + 1))
-            self._fill(at, stop, times, seeds, shapes, params, origin_of_day)
+            self._fill(at, stop, times, seeds, shapes, params, origin_of_day, horizon)
             at = stop
 
     def _fill(
         self, lo: int, hi: int, times: PodTimes, seeds: np.ndarray, shapes: np.ndarray, params: dict[str, np.ndarray],
-        origin_of_day: float,
+        origin_of_day: float, horizon: float,
     ) -> None:  # fmt: skip
         count = np.diff(self.offset[lo : hi + 1])
         pod = np.repeat(np.arange(lo, hi), count)
@@ -86,9 +93,19 @@ class Activity:
         day = (t + origin_of_day) * (2.0 * np.pi / 86400.0)
         serving = shape == SHAPE_INDEX["inference"]
         v[serving] *= 0.72 - 0.28 * np.cos(day[serving] - 0.9)
+        # a notebook computes in bursts, each smooth and as long as a drift cell, and most cells have none
         book = shape == SHAPE_INDEX["notebook"]
-        v[book] *= np.maximum(drift[book] - 0.74, 0.0) / 0.26
-        v[(t <= times.begin[pod]) | (t >= times.end[pod] - self._tail(times)[pod])] = 0.0
+        burst = np.sin(np.pi * part[book]) ** 2
+        burst[unit(hash64((key ^ np.uint64(0xB0))[book] + cell_id[book])) >= _BURST_SHARE] = 0.0
+        # none is cut by its pod's end or by an end of telemetry: a pod's few bursts are all that it ever does
+        begins = t[book] - part[book] * params["slow_s"][pod[book]]
+        ends = begins + params["slow_s"][pod[book]]
+        stop_at = times.end[pod[book]] - 4 * KNOT_S
+        burst[(ends > stop_at) | (begins < times.begin[pod[book]])] = 0.0
+        burst[((begins < 0.0) & (ends > 0.0)) | ((begins < horizon) & (ends > horizon))] = 0.0
+        v[book] *= burst
+        # activity is back at 0 when the tail begins, one knot after the last that is above it
+        v[(t <= times.begin[pod]) | (t > times.end[pod] - tail(times)[pod] - KNOT_S)] = 0.0
         v32 = np.clip(v, 0.0, 0.99).astype(np.float32)
         base, stop = int(self.offset[lo]), int(self.offset[hi])
         self.knots[base:stop] = v32
@@ -100,11 +117,6 @@ class Activity:
         area[heads] = 0.0
         running = np.cumsum(area)
         self.sums[base:stop] = running - np.repeat(running[heads], count)
-
-    @staticmethod
-    def _tail(times: PodTimes) -> np.ndarray:
-        """Seconds before its end in which a pod no longer computes: it saves, uploads and shuts down."""
-        return np.clip(0.08 * (times.end - times.start), KNOT_S, 3 * KNOT_S)
 
     def value(self, pod: np.ndarray, t: np.ndarray) -> np.ndarray:
         """SM activity of pods at instants within their time."""

@@ -76,9 +76,13 @@ def seeded_demand(
         own = [i for i, t in enumerate(tenants) if t.cluster == pool.cluster]
         host = nodes[pool.nodes[0]]
         cpu, memory = host.cpu_milli // _slots(host), host.memory_bytes // _slots(host)
-        demands += _services(stream(seed, f"services/{key}"), key, seed, pool, mix, tenants, own, cpu, memory, horizon)
-        demands += _notebooks(
-            stream(seed, f"notebooks/{key}"), key, seed, pool, mix, tenants, own, cpu, memory, weekday0, horizon
+        demands.extend(
+            _services(stream(seed, f"services/{key}"), key, seed, pool, mix, tenants, own, cpu, memory, horizon)
+        )
+        demands.extend(
+            _notebooks(
+                stream(seed, f"notebooks/{key}"), key, seed, pool, mix, tenants, own, cpu, memory, weekday0, horizon
+            )
         )
     _batch(seed, nodes, pools, mixes, tenants, weekday0, days, out)
     return out

@@ -108,9 +108,9 @@ class Planner:
                     _moves(on_device, a - pad, b + pad) or not any(p in held for p in on_device)
                 ):
                     continue
-            elif kind == "cordon" and any(a <= p.scheduled_at < b for p in pods):
-                continue
-            elif kind == "node_reboot" and (_moves(pods, a - pad, b + pad) or not held):
+            elif (kind == "cordon" and any(a <= p.scheduled_at < b for p in pods)) or (
+                kind == "node_reboot" and (_moves(pods, a - pad, b + pad) or not held)
+            ):
                 continue
             elif kind == "pod_deleted":
                 long = [p for p in held if p.owner_kind == "Job" and (p.finished_at - b).total_seconds() > 1800

@@ -23,9 +23,16 @@ from warehouse.contracts import CONTRACTS
 _TIMEOUT_S = 10.0
 
 
-def scrape_offset(seed: int, node: Node, interval_s: int) -> float:
-    """When within the interval a target is scraped: spread evenly by its name, in whole milliseconds."""
-    return (seed64(seed, f"scrape/{node.cluster}/{node.name}") % (interval_s * 1000)) / 1000.0
+def scrape_offset(seed: int, node: Node, interval_s: int, phase_s: float, collect_s: float) -> float:
+    """When within the interval a target is scraped: spread by its name over the interval, in whole milliseconds.
+
+    The exporter collects on its own clock (`phase_s`, every `collect_s`). The two keep their distance
+    for good, here up to a third of the collect interval, so values are 1 s to 11 s old by default.
+    """
+    h = seed64(seed, f"scrape/{node.cluster}/{node.name}")
+    age = collect_s / 30.0 + (h % 10_000) / 10_000.0 * collect_s / 3.0
+    turns = max(1, int(interval_s // collect_s))
+    return round((phase_s + age + ((h >> 20) % turns) * collect_s) % interval_s, 3)
 
 
 def _times(schema: pa.Schema, at: np.ndarray, name: str, columns: dict[str, Any]) -> pa.Table:
@@ -45,7 +52,10 @@ class History:
     ) -> None:
         self.nodes, self.samples, self.lists = nodes, samples, lists
         self.interval, self.snapshot = interval_s, snapshot_s
-        self.offset = [scrape_offset(seed, n, interval_s) for n in nodes]
+        telemetry = samples.telemetry
+        self.offset = [
+            scrape_offset(seed, n, interval_s, telemetry.phase[i], telemetry.collect) for i, n in enumerate(nodes)
+        ]
 
     def day(self, lo: float, hi: float) -> Iterator[tuple[str, pa.Table]]:
         """Tables of the scrapes and lists in `[lo, hi)` seconds of telemetry."""

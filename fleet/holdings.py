@@ -58,7 +58,7 @@ class Holdings:
         job_seed = hash64(np.arange(len(job_shape), dtype=np.uint64) ^ np.uint64(seed64(seed, "activity")))
         self.seed = job_seed[job] if len(pods) else job_seed[:0]
         self.horizon = (end_at - start_at).total_seconds()
-        warm = self.begin + np.minimum(45.0, 0.1 * (self.end - self.start))
+        warm = self.begin + np.minimum(45.0, 0.05 * (self.end - self.start))
         self.activity = Activity(
             PodTimes(self.start, warm, self.end), self.seed, self.shape, self.params, self.horizon,
             start_at.hour * 3600.0 + start_at.minute * 60.0 + start_at.second,
@@ -107,16 +107,18 @@ class Holdings:
         pod = np.array([x[2] for x in flat], dtype=np.int64)
         scale = np.array([x[3] for x in flat])
         room = accelerator.tdp_w - accelerator.idle_w - accelerator.context_w
-        watts = room * self.params["power_per_sm"][pod] * scale if len(flat) else np.zeros(0)
-        total = self.activity.integral(pod, np.minimum(end, self.horizon)) if len(flat) else np.zeros(0)
-        origin = self.activity.origin[pod] if len(flat) else np.zeros(0)
+        watts = room * self.params["power_per_sm"][pod] * scale if flat else np.zeros(0)
+        total = np.zeros(0)
+        origin = self.activity.origin[pod] if flat else np.zeros(0)
+        if flat:
+            total = self.activity.integral(pod, np.maximum(np.minimum(end, self.horizon), origin))
         held = np.maximum(np.minimum(end, self.horizon) - origin, 0.0)
         bases = []
         for amount in (scale * total, held, watts * total + accelerator.context_w * held):
-            running = np.concatenate([[0.0], np.cumsum(amount)])[:-1] if len(flat) else np.zeros(0)
+            running = np.concatenate([[0.0], np.cumsum(amount)])[:-1] if flat else np.zeros(0)
             heads = (
                 np.repeat(running[offset[:-1].clip(max=max(0, len(flat) - 1))], np.diff(offset))
-                if len(flat)
+                if flat
                 else running
             )
             bases.append(running - heads)

@@ -65,7 +65,7 @@ def make_pods(
             finish = item.start + d.duration
             if finish + ttl_s <= from_s:
                 continue
-            latency = min(int(5 + 40 * luck[k, 0]), max(1, d.duration // 5))
+            latency = min(int(5 + 40 * luck[k, 0]), max(1, d.duration // 8))
             failed = d.owner_kind == "Job" and luck[k, 1] < 0.12
             restart = luck[k, 2] < 0.03 and d.duration > 3600
             for i, (node, units) in enumerate(item.where):

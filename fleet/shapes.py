@@ -74,7 +74,7 @@ SIGNATURES: dict[str, Signature] = {
                        (0.001, 0.02), (0.78, 0.98), (0.70, 0.80), (0.25, 0.7), (0.25, 0.5), (0.0, 0.02)),
     "inference": Signature((0.16, 0.34), 0.25, 0.20, 1200, (0, 1), (0.40, 0.55), (0.65, 0.85), (0.16, 0.26),
                            (0.075, 0.125), (1.02, 1.32), (0.85, 1.05), (0.72, 0.9), (0.03, 0.1), (0.05, 0.15)),
-    "notebook": Signature((0.35, 0.6), 0.0, 0.05, 1500, (0, 1), (0.2, 0.4), (0.4, 0.7), (0.3, 0.45),
+    "notebook": Signature((0.35, 0.6), 0.0, 0.03, 1500, (0, 1), (0.2, 0.4), (0.4, 0.7), (0.3, 0.45),
                           (0.15, 0.23), (0.51, 0.64), (0.55, 0.7), (0.08, 0.5), (0.05, 0.1), (0.0, 0.05)),
 }  # fmt: skip
 
@@ -95,7 +95,8 @@ def draw(rng: np.random.Generator, shapes: np.ndarray) -> dict[str, np.ndarray]:
     for name in DRAWN:
         u = rng.random(len(shapes))
         out[name] = low[name][shapes] + (high[name] - low[name])[shapes] * u
-    out["dip_every_s"] = np.where(out["dip_every_s"] < 60, 0.0, np.floor(out["dip_every_s"] / 30) * 30)
+    # odd multiples of 30 s, so that pauses do not keep step with scrapes
+    out["dip_every_s"] = np.where(out["dip_every_s"] < 60, 0.0, np.floor(out["dip_every_s"] / 60) * 60 + 30)
     for name in ("slow", "fast", "slow_s"):
         out[name] = np.array([getattr(SIGNATURES[s], name) for s in SHAPES], dtype=np.float64)[shapes]
     return out

@@ -37,6 +37,10 @@ def _quantity(values: np.ndarray) -> pa.Array:
     return pa.array([Decimal(int(v)).scaleb(-6) for v in micro], pa.decimal128(18, 6))
 
 
+def _instants(at: Sequence[datetime]) -> pa.Array:
+    return pa.array([(x - EPOCH) // timedelta(microseconds=1) for x in at], pa.int64()).cast(pa.timestamp("us"))
+
+
 class Truth:
     """Integrates what pods held and did over any span."""
 
@@ -103,9 +107,6 @@ class Truth:
         held, used, hidden = self.totals((lo - self.start_at).total_seconds(), (hi - self.start_at).total_seconds())
         rows = np.nonzero(held > 0)[0]
         pods = [self.holdings.pods[i] for i in rows]
-        us = lambda xs: pa.array([(x - EPOCH) // timedelta(microseconds=1) for x in xs], pa.int64()).cast(
-            pa.timestamp("us")
-        )  # noqa: E731 - used twice below
         columns = {
             "cluster": pa.array([p.cluster for p in pods], pa.string()),
             "date": pa.array([day] * len(pods), pa.date32()),
@@ -116,8 +117,8 @@ class Truth:
             "team": pa.array([p.team for p in pods], pa.string()),
             "shape": pa.array([p.shape for p in pods], pa.string()),
             "devices": pa.array([p.quantity for p in pods], pa.int64()),
-            "started_at": us([p.scheduled_at for p in pods]),
-            "finished_at": us([p.finished_at for p in pods]),
+            "started_at": _instants([p.scheduled_at for p in pods]),
+            "finished_at": _instants([p.finished_at for p in pods]),
             "held_gpu_seconds": _quantity(held[rows]),
             "true_utilized_gpu_seconds": _quantity(used[rows]),
             "hidden_gpu_seconds": _quantity(hidden[rows]),

@@ -4,7 +4,8 @@ Sizes, durations and arrival pattern belong here; where and when the work runs i
 The distributions are fitted to the published Philly job log (Microsoft, CC-BY-4.0; September and
 October 2017): sizes 1:50188 2:904 4:945 8:713 12:7 16:65 24:4 32:23, durations median 1,486 s,
 mean 13,669 s, p90 10,536 s, p99 268,916 s, by hour of day and day of week. Durations below two
-minutes are raised to two to four minutes, because a pod that no scrape ever sees teaches nothing.
+and a half minutes are raised to between that and four and a half, because a pod that no scrape
+ever sees teaches nothing.
 """
 
 from __future__ import annotations
@@ -75,13 +76,13 @@ def draw_sizes(rng: np.random.Generator, n: int) -> np.ndarray:
 def draw_durations(rng: np.random.Generator, sizes: np.ndarray) -> np.ndarray:
     """Whole seconds per job: inverse of the log's distribution for that size, log-linear between its percentiles."""
     u = rng.random(len(sizes)) * 100.0
-    short = 120 + np.floor(rng.random(len(sizes)) * 120)
+    short = 150 + np.floor(rng.random(len(sizes)) * 120)
     row = np.select([sizes == 1, sizes == 2, sizes == 4], [0, 1, 2], 3)
     out = np.empty(len(sizes))
     for i, table in enumerate(_DURATIONS):
         mask = row == i
         out[mask] = np.exp(np.interp(u[mask], _PERCENTS, np.log(table)))
-    return np.where(out < 120, short, np.floor(out)).astype(np.int64)
+    return np.where(out < 150, short, np.floor(out)).astype(np.int64)
 
 
 def draw_arrivals(rng: np.random.Generator, weekday0: int, days: int, per_day: float) -> np.ndarray:
@@ -169,7 +170,7 @@ def _job_order(j: TraceJob) -> tuple[float, float, int, str]:
 
 
 def trace_fleet_size(jobs: list[TraceJob], days: int) -> int:
-    """GPUs that serve the jobs with little waiting: the 92nd percentile of hourly demand, in 8-GPU nodes, and any gang."""
+    """GPUs that serve the jobs with waits at peaks only: the upper quartile of hourly demand, in nodes of 8; fits any gang."""
     steps = np.zeros(days * 24 + 1)
     for j in jobs:
         steps[int(j.submit_s // 3600)] += j.num_gpus
@@ -177,7 +178,8 @@ def trace_fleet_size(jobs: list[TraceJob], days: int) -> int:
         if end < len(steps):
             steps[end] -= j.num_gpus
     demand = np.cumsum(steps)[:-1]
-    return int(-(-max(float(np.percentile(demand, 92)), max(j.num_gpus for j in jobs)) // 8) * 8)
+    wanted = max([float(np.percentile(demand, 75)), *(j.num_gpus for j in jobs)])
+    return int(-(-wanted // 8) * 8)
 
 
 def trace_shapes(seed: int, jobs: list[TraceJob]) -> np.ndarray:
