@@ -106,8 +106,9 @@ def _epoch(table: pl.DataFrame) -> pl.Expr:
             "%Y-%m-%d",
         )
         plain = [time.str.strptime(pl.Datetime("us"), f, strict=False) for f in formats]
-        zoned = time.str.strptime(pl.Datetime("us", "UTC"), "%Y-%m-%dT%H:%M:%S%.f%#z", strict=False)
-        time = pl.coalesce(*plain, zoned.dt.replace_time_zone(None))
+        zones = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S%.f%#z")
+        zoned = [time.str.strptime(pl.Datetime("us", "UTC"), f, strict=False) for f in zones]
+        time = pl.coalesce(*plain, *(z.dt.replace_time_zone(None) for z in zoned))
     elif isinstance(type_, pl.Datetime) and type_.time_zone:
         time = time.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     elif type_.is_numeric():

@@ -6,6 +6,7 @@ Every attempt gives a `Scrape`, a failed one too; what becomes of it is the sink
 
 from __future__ import annotations
 
+import hashlib
 import heapq
 import queue
 import threading
@@ -60,7 +61,8 @@ class Client:
             error = f"no answer within {self.timeout_s:g} s"
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as reason:
             error = f"{type(reason).__name__}: {reason}"[:500]
-        return Scrape(target.cluster, target.instance, target.node, at, body, status, time.monotonic() - start, error)
+        return Scrape(target.cluster, target.instance, target.node, at, body, status, time.monotonic() - start, error,
+                      None if body is None else hashlib.sha256(body).hexdigest())  # fmt: skip
 
     def _get(self, url: str, deadline: float) -> tuple[int, bytes]:
         timeout = urllib3.Timeout(connect=self.timeout_s, read=self.timeout_s, total=self.timeout_s)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 _PAIR = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\\n]|\\[\\"n])*)"\s*(?:,|$)')
 _SMALL_NUMBER = re.compile(r"[0-9]{1,9}")
@@ -58,7 +58,11 @@ class Attributes(NamedTuple):
 
 
 class Labels(NamedTuple):
-    """A label block, read. `row` is None where the line is about no GPU (NVLink, NVSwitch, CPU, self)."""
+    """A label block, read. `row` is None where the line is about no GPU (NVLink, NVSwitch, CPU, self).
+
+    Equal ones from `read_labels` are one object, and so are equal rows and attributes in them, so that
+    the thousands of a scrape can be told apart by identity.
+    """
 
     series: tuple[tuple[str, str], ...]
     row: RowKey | None
@@ -86,16 +90,20 @@ def parse_pairs(text: str) -> dict[str, str]:
 
 
 _cache: dict[str, Labels | BadLabels] = {}
+_same: dict[tuple, tuple] = {}
 
 
 def read_labels(block: str) -> Labels | BadLabels:
     """A block `{...}` (outer spaces allowed), read; the error is returned so that it is cached too."""
-    known = _cache.get(block)
+    known: Labels | BadLabels | None = _cache.get(block)
     if known is None:
         if len(_cache) >= _CACHE_LIMIT:  # pods come and go: a collector that runs for months must not grow
             _cache.clear()
+            _same.clear()
         try:
-            known = _read(block)
+            read = _read(block)
+            parts = (part if part is None else _same.setdefault(part, part) for part in read)
+            known = cast(Labels, _same.setdefault(read, Labels._make(parts)))
         except BadLabels as error:
             known = error
         _cache[block] = known

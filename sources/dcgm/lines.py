@@ -23,7 +23,7 @@ from sources.dcgm.labels import BadLabels, Labels, read_labels
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _BLOCK = re.compile(r'\{(?:[^"{}]|"(?:[^"\\]|\\.)*")*\}')
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-_LINE_FEED, _RETURN, _SPACE, _HASH, _OPEN = 10, 13, 32, 35, 123
+_LINE_FEED, _RETURN, _SPACE, _HASH, _OPEN = 10, 13, 32, 35, 123  # the closing brace is 125
 _SECONDS_BELOW = 1e11  # OpenMetrics writes seconds, the older text format milliseconds
 
 
@@ -67,28 +67,24 @@ class Lines:
 
 def read_lines(bodies: Sequence[bytes]) -> Lines:
     """All sample lines of those bodies (UTF-8 exposition text). Never raises for what a body says."""
-    data = b"".join(part for body in bodies for part in (body, b"\n"))
+    data = b"".join([part for body in bodies for part in (body, b"\n")])
     buffer = np.frombuffer(data, np.uint8)
     sizes = np.fromiter((len(b) + 1 for b in bodies), np.int64, len(bodies))
-    body_start = np.concatenate(([0], np.cumsum(sizes)[:-1])) if len(bodies) else np.zeros(0, np.int64)
+    body_start = np.cumsum(sizes) - sizes
     feeds = np.flatnonzero(buffer == _LINE_FEED)
     starts = np.concatenate(([0], feeds[:-1] + 1)) if len(feeds) else feeds
     ends = feeds - ((feeds > starts) & (buffer[np.maximum(feeds - 1, 0)] == _RETURN))
-    first = buffer[starts] if len(starts) else buffer
-    kept = np.flatnonzero((ends > starts) & (first != _HASH))
+    kept = np.flatnonzero((ends > starts) & (buffer[np.minimum(starts, max(len(buffer) - 1, 0))] != _HASH))
     starts, ends = starts[kept], ends[kept]
-    body = np.searchsorted(body_start, starts, "right") - 1
-    first_line = np.searchsorted(feeds, body_start, "left")
-    number = kept - first_line[body] + 1 if len(kept) else kept
-
-    opens, spaces = _marks(buffer, _OPEN), _marks(buffer, _SPACE)
-    brace = opens[np.searchsorted(opens, starts)]
-    space = spaces[np.searchsorted(spaces, ends) - 1]
+    body = np.repeat(np.arange(len(bodies)), np.diff(np.append(np.searchsorted(starts, body_start), len(starts))))
+    number = kept - np.searchsorted(feeds, body_start)[body] + 1
+    brace, space = _cuts(buffer, starts, ends)
     fits = (brace < space) & (space < ends) & (space > starts)
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        fits[:] = False  # rare: let every line be decoded, and judged, by itself
+    if not data.isascii():
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            fits[:] = False  # rare: let every line be decoded, and judged, by itself
 
     names, labels = _Codes(), _LabelCodes()
     s, e, b, sp = starts[fits], ends[fits], brace[fits], space[fits]
@@ -105,9 +101,20 @@ def read_lines(bodies: Sequence[bytes]) -> Lines:
     return _with_odd(result, fast, odd, data, _Spans(starts, ends, body, number), (names, labels))
 
 
-def _marks(buffer: np.ndarray, byte: int) -> np.ndarray:
-    """Positions of a byte, closed by one behind the end so that a search always finds something."""
-    return np.append(np.flatnonzero(buffer == byte), len(buffer))
+def _cuts(buffer: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each line's label block begins and where the space before its value stands (or the buffer's end).
+
+    Nearly always each line has one opening and one closing brace and no other byte above `z`; then one
+    pass over the buffer finds both. Otherwise the first brace and the last space of each line are searched.
+    """
+    high = np.flatnonzero(buffer >= _OPEN)
+    if len(high) == 2 * len(starts):
+        brace, space = high[0::2], high[1::2] + 1
+        if ((brace >= starts) & (space < ends)).all() and (buffer[space] == _SPACE).all():
+            return brace, space
+    opens = np.append(np.flatnonzero(buffer == _OPEN), len(buffer))
+    spaces = np.append(np.flatnonzero(buffer == _SPACE), len(buffer))
+    return opens[np.searchsorted(opens, starts)], spaces[np.searchsorted(spaces, ends) - 1]
 
 
 class _Spans(NamedTuple):
@@ -141,16 +148,16 @@ class _LabelCodes:
 
     def __init__(self) -> None:
         self.items: list[Labels] = []
-        self._code: dict[tuple[tuple[str, str], ...], int] = {}
+        self._code: dict[int, int] = {}  # by identity: equal labels are one object, kept alive by `items`
 
     def __call__(self, block: str) -> int:
         found = read_labels(block)
         return -1 if isinstance(found, BadLabels) else self.of(found)
 
     def of(self, found: Labels) -> int:
-        code = self._code.get(found.series)
+        code = self._code.get(id(found))
         if code is None:
-            code = self._code[found.series] = len(self.items)
+            code = self._code[id(found)] = len(self.items)
             self.items.append(found)
         return code
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from sources.dcgm.aliases import resolve
 from sources.dcgm.labels import Attributes, Device, RowKey
@@ -47,11 +48,10 @@ def assemble(lines: Lines, stored: np.ndarray, column: np.ndarray, columns: int,
     key, attribute = key_of[block], attribute_of[block]
     instant, instant_us = _instants(body, lines.time_us[use], at)
     code = instant * (len(keys) + 1) + key
-    _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")  # rows by first line instead of by code
-    position = np.empty_like(order)
-    position[order] = np.arange(len(order))
-    row, first = position[inverse], first[order]
+    encoded = pa.array(code).dictionary_encode()  # codes in order of appearance
+    row = encoded.indices.to_numpy()
+    first = np.zeros(len(encoded.dictionary), np.int64)
+    first[row[::-1]] = np.arange(len(row))[::-1]
 
     row_attribute = attribute[first]
     odd = np.flatnonzero(attribute != row_attribute[row])
@@ -62,8 +62,7 @@ def assemble(lines: Lines, stored: np.ndarray, column: np.ndarray, columns: int,
     names = np.full((columns, len(first)), -1, np.int64)
     cell = column[name] * max(len(first), 1) + row
     preference = np.array([a.rank if (a := resolve(n)) else 0 for n in lines.names] or [0])
-    ordered = np.sort(cell)
-    if len(ordered) and (ordered[1:] == ordered[:-1]).any():
+    if len(cell) and np.bincount(cell).max() > 1:
         by = np.lexsort((-np.arange(len(cell)), -preference[name]))  # the preferred one is written last
     else:
         by = np.arange(len(cell))
@@ -79,16 +78,17 @@ def assemble(lines: Lines, stored: np.ndarray, column: np.ndarray, columns: int,
 
 def _codes(lines: Lines) -> tuple[list[RowKey], list[Attributes], np.ndarray, np.ndarray, np.ndarray]:
     """Distinct keys and attributes, their codes by label code, and device codes by key code."""
-    keys: dict[RowKey, int] = {}
-    attributes: dict[Attributes, int] = {}
-    key_of, attribute_of = np.full(len(lines.labels), -1), np.full(len(lines.labels), -1)
-    for i, labels in enumerate(lines.labels):
-        if labels.row is not None and labels.attributes is not None:
-            key_of[i] = keys.setdefault(labels.row, len(keys))
-            attribute_of[i] = attributes.setdefault(labels.attributes, len(attributes))
+    rows, properties = [label.row for label in lines.labels], [label.attributes for label in lines.labels]
+    # Equal ones are one object (`labels.Labels`), so identity tells them apart faster than their content.
+    keys = {id(row): row for row in rows if row is not None}
+    attributes = {id(a): a for a in properties if a is not None}
+    key_code = {identity: code for code, identity in enumerate(keys)}
+    attribute_code = {identity: code for code, identity in enumerate(attributes)}
+    key_of = np.array([key_code.get(id(row), -1) for row in rows] or [-1])
+    attribute_of = np.array([attribute_code.get(id(a), -1) for a in properties] or [-1])
     devices: dict[Device, int] = {}
-    device_of = np.array([devices.setdefault(k.device, len(devices)) for k in keys] or [0])
-    return list(keys), list(attributes), key_of, attribute_of, device_of
+    device_of = np.array([devices.setdefault(k.device, len(devices)) for k in keys.values()] or [0])
+    return list(keys.values()), list(attributes.values()), key_of, attribute_of, device_of
 
 
 def _instants(body: np.ndarray, time_us: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

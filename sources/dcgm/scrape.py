@@ -36,6 +36,7 @@ class Scrape:
     http_status: int | None = None
     duration_s: float | None = None
     error: str | None = None
+    digest: str | None = None
 
     @property
     def is_up(self) -> bool:
@@ -44,8 +45,8 @@ class Scrape:
 
     @cached_property
     def sha256(self) -> str | None:
-        """Hex digest of the body."""
-        return None if self.body is None else hashlib.sha256(self.body).hexdigest()
+        """Hex digest of the body: `digest` where the collector gave it, so that it is worked out once."""
+        return self.digest or (None if self.body is None else hashlib.sha256(self.body).hexdigest())
 
     @property
     def instant(self) -> tuple[str, str, datetime]:
@@ -60,7 +61,8 @@ class Scrape:
 
     def record(self) -> Record:
         """The attempt as a landing record."""
-        meta = {"node": self.node, "http_status": self.http_status, "duration_s": self.duration_s, "error": self.error}
+        meta = {"node": self.node, "http_status": self.http_status, "duration_s": self.duration_s,
+                "error": self.error, "digest": self.sha256}  # fmt: skip
         return Record("dcgm", self.cluster, self.target, naive_utc(self.at), meta, self.body)
 
     @classmethod

@@ -48,6 +48,23 @@ class Evidence:
         return (RATIO if self.pointed else PERCENT), "format"
 
 
+class _NameSet(NamedTuple):
+    """The metrics of a period in table order, and their factors unless data decide (`is_open`)."""
+
+    columns: list[str]
+    names: list[str]
+    is_open: bool
+    decided: list[tuple[float, str]]
+
+    @classmethod
+    def of(cls, names: frozenset[str]) -> _NameSet:
+        found = sorted((a.column, n, a.factor) for n in names if (a := resolve(n)))
+        factors = [factor for _, _, factor in found]
+        is_open = None in factors
+        decided = [] if is_open else [(f or RATIO, "table") for f in factors]
+        return cls([c for c, _, _ in found], [n for _, n, _ in found], is_open, decided)
+
+
 class Verdicts:
     """Evidence over all periods; `overrides` maps a target (or `*`) to percent or ratio."""
 
@@ -77,7 +94,7 @@ class Verdicts:
     def observe(self, periods: Sequence[Period], lines: Lines, stored: np.ndarray) -> None:
         """Take note of the stored lines; `periods` are those of the bodies, by index."""
         width = len(lines.names)
-        codes = np.unique(lines.body[stored] * width + lines.name[stored])
+        codes = np.sort(pc.unique(pa.array(lines.body[stored] * width + lines.name[stored])).to_numpy())
         bodies, first = np.unique(codes // width, return_index=True) if width else (codes, codes)
         sets: dict[bytes, frozenset[str]] = {}  # most bodies have the same names
         for body, names in zip(bodies.tolist(), np.split(codes % width, first[1:]) if width else (), strict=False):
@@ -118,32 +135,33 @@ class Verdicts:
         """raw.field_maps of everything known and seen, ordered by key."""
         schema = CONTRACTS["raw.field_maps"].arrow_schema
         periods = sorted(self._names)
-        fixed: dict[frozenset[str], list[tuple[str, str]]] = {}
+        fixed: dict[frozenset[str], _NameSet] = {}
+        start: dict[frozenset[str], int] = {}
         columns: list[str] = []
         names: list[str] = []
-        counts: list[int] = []
-        factors: list[float] = []
-        verdicts: list[str] = []
+        decided: list[tuple[float, str]] = []
+        parts: list[np.ndarray] = []  # positions in these lists, by period: most periods share one set
         for period in periods:
             found = self._names[period]
-            pairs = fixed.get(found)
-            if pairs is None:
-                pairs = fixed[found] = sorted((a.column, n) for n in found if (a := resolve(n)))
-            counts.append(len(pairs))
-            for column, name in pairs:
-                factor, verdict = self.factor(period, name)
-                columns.append(column)
-                names.append(name)
-                factors.append(factor)
-                verdicts.append(verdict)
-        take = pa.array(np.repeat(np.arange(len(periods)), counts))
+            group = fixed.get(found) or fixed.setdefault(found, _NameSet.of(found))
+            if group.is_open or found not in start:
+                start[found] = len(names)
+                columns += group.columns
+                names += group.names
+                decided += [self.factor(period, n) for n in group.names] if group.is_open else group.decided
+            parts.append(np.arange(start[found], start[found] + len(group.names)))
+        rows = pa.array(np.concatenate(parts) if parts else np.zeros(0, np.int64))
+        take = pa.array(np.repeat(np.arange(len(periods)), [len(part) for part in parts]))
         hours = pa.array([p.hour for p in periods], pa.timestamp("us")).take(take)
         by_name = {
             "cluster": pa.array([p.cluster for p in periods], pa.string()).take(take), "hour": hours,
-            "target": pa.array([p.target for p in periods], pa.string()).take(take), "column_name": columns,
-            "source_name": names, "factor": factors, "verdict": verdicts, "date": hours.cast(pa.date32()),
+            "target": pa.array([p.target for p in periods], pa.string()).take(take),
+            "column_name": pa.array(columns, pa.string()).take(rows),
+            "source_name": pa.array(names, pa.string()).take(rows),
+            "factor": pa.array([f for f, _ in decided], pa.float64()).take(rows),
+            "verdict": pa.array([v for _, v in decided], pa.string()).take(rows), "date": hours.cast(pa.date32()),
         }  # fmt: skip
-        return pa.table({f.name: by_name[f.name] for f in schema}, schema=schema)
+        return pa.table([by_name[f.name] for f in schema], schema=schema)
 
     def changed(self) -> Iterator[tuple[Period, str, float, float]]:
         """Known metrics whose factor is now another: period, column, old and new factor."""

@@ -81,7 +81,7 @@ def read_cluster(cluster: Cluster, at: datetime | None = None, page: int = _PAGE
         ("Namespace", "/api/v1/namespaces", core.list_namespace),
     )
     found = [_read(cluster, at, kind, path, list(pages), page) for kind, path, *pages in wanted]
-    both = [dra.list_resource_claim_for_all_namespaces, dra.list_resource_slice]
+    both: list[Lister] = [dra.list_resource_claim_for_all_namespaces, dra.list_resource_slice]
     claims = _read(cluster, at, "ResourceClaim", "/apis/resource.k8s.io/v1/resourceclaims", both, page, optional=True)
     return [*found, claims] if claims.body is not None else found
 
