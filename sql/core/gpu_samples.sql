@@ -52,47 +52,35 @@ covers as (
         end as covers_until_at
     from limits
 ),
--- A quarter of an hour on either side shows whether a run of frozen counters lasts ten minutes.
-read_samples as (
-    select *
+-- What is known of each card before its samples are read: the slot, where another row of it tells the bus id; and
+-- whether rows have to be put together, because it has copies or more than one exporter.
+cards as (
+    select
+        cluster, node, gpu_uuid, max(pci_bus_id) as pci_bus_id,
+        max(copy) > 0 or min(target) <> max(target) as is_repeated
     from raw.dcgm_samples
     where
         date >= cast($start_at - interval 1 day as date) and date < cast($end_at + interval 1 day as date)
         and sampled_at >= $start_at - interval 15 minute and sampled_at < $end_at + interval 15 minute
-),
--- An exporter that does not tell the bus id may have told it before: one device, one slot.
-slots as (
-    select cluster, node, gpu_uuid, max(pci_bus_id) as pci_bus_id
-    from read_samples
-    where pci_bus_id is not null
     group by cluster, node, gpu_uuid
-),
-copies as (
-    select
-        r.cluster, r.node, coalesce(r.pci_bus_id, s.pci_bus_id, r.gpu_uuid) as pci_bus_id, r.gi_id, r.sampled_at,
-        r.target, r.copy, r.gpu_uuid, r.gpu_index, r.model, r.mig_profile, r.driver,
-        r.gpu_util_ratio, r.mem_copy_ratio, r.sm_active_ratio, r.sm_occupancy_ratio, r.gr_engine_ratio,
-        r.tensor_ratio, r.dram_ratio, r.power_w, r.energy_j, r.fb_used_bytes, r.fb_free_bytes, r.fb_reserved_bytes,
-        r.sm_clock_hz, r.gpu_temp_c, r.mem_temp_c, r.xid_last, r.nvlink_bytes_per_second,
-        r.pcie_tx_bytes_per_second, r.pcie_rx_bytes_per_second
-    from read_samples as r
-    left join slots as s on s.cluster = r.cluster and s.node = r.node and s.gpu_uuid = r.gpu_uuid
 ),
 ranked as (
     select
-        *,
-        row_number() over (partition by cluster, node, pci_bus_id, gi_id, sampled_at order by target, copy) as place,
-        count(*) over (partition by cluster, node, pci_bus_id, gi_id, sampled_at) as places
-    from copies
+        r.* exclude (pci_bus_id), coalesce(r.pci_bus_id, c.pci_bus_id, r.gpu_uuid) as pci_bus_id,
+        row_number() over (
+            partition by r.cluster, r.node, coalesce(r.pci_bus_id, c.pci_bus_id, r.gpu_uuid), r.gi_id, r.sampled_at
+            order by r.target, r.copy
+        ) as place
+    from raw.dcgm_samples as r
+    inner join cards as c on c.cluster = r.cluster and c.node = r.node and c.gpu_uuid = r.gpu_uuid and c.is_repeated
+    where
+        r.date >= cast($start_at - interval 1 day as date) and r.date < cast($end_at + interval 1 day as date)
+        and r.sampled_at >= $start_at and r.sampled_at < $end_at + interval 15 minute
 ),
 -- Rows of a shared GPU repeat the device's values, or hold per-process parts of two of them beside the device's own
 -- row, which comes first (copy 0); and where only some fields carry pod labels, one device's fields lie on two rows.
 -- So each field is the first row's, else the largest of the others.
-devices as (
-    select * exclude (copy, place, places)
-    from ranked
-    where places = 1
-    union all
+repeated as (
     select
         cluster, node, pci_bus_id, gi_id, sampled_at, min(target) as target, min(gpu_uuid) as gpu_uuid,
         min(gpu_index) as gpu_index, min(model) as model, min(mig_profile) as mig_profile, min(driver) as driver,
@@ -114,52 +102,59 @@ devices as (
         coalesce(max(case when place = 1 then xid_last end), max(xid_last)) as xid_last,
         coalesce(max(case when place = 1 then nvlink_bytes_per_second end), max(nvlink_bytes_per_second)) as nvlink_bytes_per_second,
         coalesce(max(case when place = 1 then pcie_tx_bytes_per_second end), max(pcie_tx_bytes_per_second)) as pcie_tx_bytes_per_second,
-        coalesce(max(case when place = 1 then pcie_rx_bytes_per_second end), max(pcie_rx_bytes_per_second)) as pcie_rx_bytes_per_second
+        coalesce(max(case when place = 1 then pcie_rx_bytes_per_second end), max(pcie_rx_bytes_per_second)) as pcie_rx_bytes_per_second,
+        lead(sampled_at) over (partition by cluster, node, pci_bus_id, gi_id order by sampled_at) as next_sampled_at
     from ranked
-    where places > 1
     group by cluster, node, pci_bus_id, gi_id, sampled_at
 ),
-checked as (
+devices as (
     select
-        d.*,
-        case when gpu_util_ratio between 0 and 1 then gpu_util_ratio when gpu_util_ratio > 1 and gpu_util_ratio <= 1.1 then 1.0 end as gpu_util_ok,
-        case when mem_copy_ratio between 0 and 1 then mem_copy_ratio when mem_copy_ratio > 1 and mem_copy_ratio <= 1.1 then 1.0 end as mem_copy_ok,
-        case when sm_active_ratio between 0 and 1 then sm_active_ratio when sm_active_ratio > 1 and sm_active_ratio <= 1.1 then 1.0 end as sm_active_ok,
-        case when sm_occupancy_ratio between 0 and 1 then sm_occupancy_ratio when sm_occupancy_ratio > 1 and sm_occupancy_ratio <= 1.1 then 1.0 end as sm_occupancy_ok,
-        case when gr_engine_ratio between 0 and 1 then gr_engine_ratio when gr_engine_ratio > 1 and gr_engine_ratio <= 1.1 then 1.0 end as gr_engine_ok,
-        case when tensor_ratio between 0 and 1 then tensor_ratio when tensor_ratio > 1 and tensor_ratio <= 1.1 then 1.0 end as tensor_ok,
-        case when dram_ratio between 0 and 1 then dram_ratio when dram_ratio > 1 and dram_ratio <= 1.1 then 1.0 end as dram_ok,
-        case when power_w between 0 and 3000 then power_w end as power_ok,
-        case when energy_j >= 0 and energy_j < 9.2e15 then energy_j end as energy_ok,
-        case when fb_used_bytes between 0 and 1099511627776 then fb_used_bytes end as fb_used_ok,
-        case when fb_free_bytes between 0 and 1099511627776 then fb_free_bytes end as fb_free_ok,
-        case when fb_reserved_bytes between 0 and 1099511627776 then fb_reserved_bytes end as fb_reserved_ok,
-        case when sm_clock_hz between 0 and 10000000000 then sm_clock_hz end as sm_clock_ok,
-        case when gpu_temp_c between 1 and 150 then gpu_temp_c end as gpu_temp_ok,
-        case when mem_temp_c between 1 and 150 then mem_temp_c end as mem_temp_ok,
-        case when xid_last between 0 and 999 then xid_last end as xid_ok,
-        case when nvlink_bytes_per_second between 0 and 1e14 then nvlink_bytes_per_second end as nvlink_ok,
-        case when pcie_tx_bytes_per_second between 0 and 1e13 then pcie_tx_bytes_per_second end as pcie_tx_ok,
-        case when pcie_rx_bytes_per_second between 0 and 1e13 then pcie_rx_bytes_per_second end as pcie_rx_ok,
-        lead(sampled_at) over (partition by cluster, node, pci_bus_id, gi_id order by sampled_at) as next_sampled_at,
-        row_number() over (partition by cluster, node, pci_bus_id, gi_id order by sampled_at) as position
-    from devices as d
+        r.cluster, r.node, coalesce(r.pci_bus_id, c.pci_bus_id, r.gpu_uuid) as pci_bus_id, r.gi_id, r.sampled_at,
+        r.target, r.gpu_uuid, r.gpu_index, r.model, r.mig_profile, r.driver,
+        r.gpu_util_ratio, r.mem_copy_ratio, r.sm_active_ratio, r.sm_occupancy_ratio, r.gr_engine_ratio,
+        r.tensor_ratio, r.dram_ratio, r.power_w, r.energy_j, r.fb_used_bytes, r.fb_free_bytes, r.fb_reserved_bytes,
+        r.sm_clock_hz, r.gpu_temp_c, r.mem_temp_c, r.xid_last, r.nvlink_bytes_per_second,
+        r.pcie_tx_bytes_per_second, r.pcie_rx_bytes_per_second, cast(null as timestamp) as next_sampled_at
+    from raw.dcgm_samples as r
+    inner join cards as c on c.cluster = r.cluster and c.node = r.node and c.gpu_uuid = r.gpu_uuid and not c.is_repeated
+    where r.date >= cast($start_at as date) and r.date < cast($end_at as date)
+    union all
+    select * from repeated where sampled_at < $end_at
 ),
--- Profiling counters that read exactly zero for ten minutes while kernels run are frozen, not idle.
-frozen_candidates as (
+-- Profiling counters that read exactly zero for ten minutes while kernels run are frozen, not idle. A quarter of an
+-- hour on either side of the window shows how long such a run lasts.
+zeros as (
     select
-        cluster, node, pci_bus_id, gi_id, sampled_at, position,
-        position - row_number() over (partition by cluster, node, pci_bus_id, gi_id order by sampled_at) as run
-    from checked
+        cluster, node, gpu_uuid, gi_id, sampled_at,
+        gpu_util_ratio > 0.5 and gpu_util_ratio <= 1.1 and coalesce(sm_active_ratio, gr_engine_ratio) = 0
+        and coalesce(gr_engine_ratio, 0) = 0 and coalesce(tensor_ratio, 0) = 0 and coalesce(dram_ratio, 0) = 0 as is_zero
+    from raw.dcgm_samples
     where
-        gpu_util_ok > 0.5 and coalesce(sm_active_ok, gr_engine_ok) is not null
-        and coalesce(sm_active_ok, 0) = 0 and coalesce(gr_engine_ok, 0) = 0
-        and coalesce(tensor_ok, 0) = 0 and coalesce(dram_ok, 0) = 0
+        date >= cast($start_at - interval 1 day as date) and date < cast($end_at + interval 1 day as date)
+        and sampled_at >= $start_at - interval 15 minute and sampled_at < $end_at + interval 15 minute
+        and gpu_util_ratio is not null
+),
+zero_cards as (
+    select cluster, node, gpu_uuid, gi_id
+    from zeros
+    where is_zero
+    group by cluster, node, gpu_uuid, gi_id
+    having count(*) > 1
+),
+zero_runs as (
+    select
+        z.*,
+        row_number() over (partition by z.cluster, z.node, z.gpu_uuid, z.gi_id order by z.sampled_at)
+        - row_number() over (partition by z.cluster, z.node, z.gpu_uuid, z.gi_id, z.is_zero order by z.sampled_at) as run
+    from zeros as z
+    semi join zero_cards as c
+        on c.cluster = z.cluster and c.node = z.node and c.gpu_uuid = z.gpu_uuid and c.gi_id is not distinct from z.gi_id
 ),
 frozen as (
-    select cluster, node, pci_bus_id, gi_id, min(sampled_at) as from_at, max(sampled_at) as to_at
-    from frozen_candidates
-    group by cluster, node, pci_bus_id, gi_id, run
+    select cluster, node, gpu_uuid, gi_id, min(sampled_at) as from_at, max(sampled_at) as to_at
+    from zero_runs
+    where is_zero
+    group by cluster, node, gpu_uuid, gi_id, run
     having date_diff('microsecond', min(sampled_at), max(sampled_at)) >= 600000000
 ),
 -- GR_ENGINE_ACTIVE of an instance is a lower bound. It is scaled by the largest value its profile showed on the day
@@ -192,6 +187,30 @@ profile_maxima as (
         and n.date between d.date - interval 1 day and d.date + interval 1 day
     group by d.cluster, d.model, d.mig_profile, d.date
 ),
+checked as (
+    select
+        d.*,
+        case when gpu_util_ratio between 0 and 1 then gpu_util_ratio when gpu_util_ratio > 1 and gpu_util_ratio <= 1.1 then 1.0 end as gpu_util_ok,
+        case when mem_copy_ratio between 0 and 1 then mem_copy_ratio when mem_copy_ratio > 1 and mem_copy_ratio <= 1.1 then 1.0 end as mem_copy_ok,
+        case when sm_active_ratio between 0 and 1 then sm_active_ratio when sm_active_ratio > 1 and sm_active_ratio <= 1.1 then 1.0 end as sm_active_ok,
+        case when sm_occupancy_ratio between 0 and 1 then sm_occupancy_ratio when sm_occupancy_ratio > 1 and sm_occupancy_ratio <= 1.1 then 1.0 end as sm_occupancy_ok,
+        case when gr_engine_ratio between 0 and 1 then gr_engine_ratio when gr_engine_ratio > 1 and gr_engine_ratio <= 1.1 then 1.0 end as gr_engine_ok,
+        case when tensor_ratio between 0 and 1 then tensor_ratio when tensor_ratio > 1 and tensor_ratio <= 1.1 then 1.0 end as tensor_ok,
+        case when dram_ratio between 0 and 1 then dram_ratio when dram_ratio > 1 and dram_ratio <= 1.1 then 1.0 end as dram_ok,
+        case when power_w between 0 and 3000 then power_w end as power_ok,
+        case when energy_j >= 0 and energy_j < 9.2e15 then energy_j end as energy_ok,
+        case when fb_used_bytes between 0 and 1099511627776 then fb_used_bytes end as fb_used_ok,
+        case when fb_free_bytes between 0 and 1099511627776 then fb_free_bytes end as fb_free_ok,
+        case when fb_reserved_bytes between 0 and 1099511627776 then fb_reserved_bytes end as fb_reserved_ok,
+        case when sm_clock_hz between 0 and 10000000000 then sm_clock_hz end as sm_clock_ok,
+        case when gpu_temp_c between 1 and 150 then gpu_temp_c end as gpu_temp_ok,
+        case when mem_temp_c between 1 and 150 then mem_temp_c end as mem_temp_ok,
+        case when xid_last between 0 and 999 then xid_last end as xid_ok,
+        case when nvlink_bytes_per_second between 0 and 1e14 then nvlink_bytes_per_second end as nvlink_ok,
+        case when pcie_tx_bytes_per_second between 0 and 1e13 then pcie_tx_bytes_per_second end as pcie_tx_ok,
+        case when pcie_rx_bytes_per_second between 0 and 1e13 then pcie_rx_bytes_per_second end as pcie_rx_ok
+    from devices as d
+),
 usable as (
     select
         c.*,
@@ -201,13 +220,12 @@ usable as (
         m.largest_gr
     from checked as c
     left join frozen as f
-        on f.cluster = c.cluster and f.node = c.node and f.pci_bus_id = c.pci_bus_id
+        on f.cluster = c.cluster and f.node = c.node and f.gpu_uuid = c.gpu_uuid
         and f.gi_id is not distinct from c.gi_id and c.sampled_at between f.from_at and f.to_at
     left join profile_maxima as m
         on m.cluster = c.cluster and m.model is not distinct from c.model
         and m.mig_profile is not distinct from c.mig_profile and m.date = cast(c.sampled_at as date)
         and c.gi_id is not null
-    where c.sampled_at >= $start_at and c.sampled_at < $end_at
 )
 select
     u.cluster, u.node, u.pci_bus_id, u.gi_id, u.sampled_at,
