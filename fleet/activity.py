@@ -45,7 +45,7 @@ class Activity:
         self, times: PodTimes, seeds: np.ndarray, shapes: np.ndarray, params: dict[str, np.ndarray], horizon: float,
         origin_of_day: float,
     ) -> None:  # fmt: skip
-        """`horizon` is the last instant that may be asked for; `origin_of_day` is the time of day at instant 0, in seconds."""
+        """`horizon` is the last instant asked for; `origin_of_day` the time of day at instant 0, in seconds."""
         start = times.start.astype(np.int64)
         skipped = np.maximum(0, (-LEAD_S - start) // KNOT_S)
         self.first = skipped

@@ -138,7 +138,8 @@ def _notebooks(
         tenant = _tenant(rng, tenants, own)
         template = Demand(
             0, 0, (1,), tenant, _team(rng, tenants[tenant]), SHAPE_INDEX["notebook"], "StatefulSet",
-            f"ws-{uid(seed, f'ws/{key}/{n}')[:6]}", int(cpu * rng.uniform(0.2, 0.6)), int(memory * rng.uniform(0.2, 0.6)),
+            f"ws-{uid(seed, f'ws/{key}/{n}')[:6]}", int(cpu * rng.uniform(0.2, 0.6)),
+            int(memory * rng.uniform(0.2, 0.6)),
         )  # fmt: skip
         first = notebook_chain(rng, template, weekday0, horizon)
         if first is not None:

@@ -21,7 +21,8 @@ KINDS: tuple[str, ...] = get_args(FaultKind)
 # Kinds during which nothing useful comes from any device of the node.
 BLINDING = ("exporter_down", "empty_body", "slow_scrape", "sentinels", "node_reboot")
 MILD: dict[str, int] = {
-    "failing_gpu": 2, "exporter_down": 1, "empty_body": 2, "node_reboot": 1, "gpu_lost": 1, "cordon": 1, "label_flap": 1,
+    "failing_gpu": 2, "exporter_down": 1, "empty_body": 2, "node_reboot": 1, "gpu_lost": 1, "cordon": 1,
+    "label_flap": 1,
 }  # fmt: skip
 ALL: dict[str, int] = {
     "failing_gpu": 3, "exporter_down": 2, "empty_body": 3, "slow_scrape": 2, "node_reboot": 2, "pod_deleted": 2,

@@ -117,9 +117,7 @@ class Holdings:
         for amount in (scale * total, held, watts * total + accelerator.context_w * held):
             running = np.concatenate([[0.0], np.cumsum(amount)])[:-1] if flat else np.zeros(0)
             heads = (
-                np.repeat(running[offset[:-1].clip(max=max(0, len(flat) - 1))], np.diff(offset))
-                if flat
-                else running
+                np.repeat(running[offset[:-1].clip(max=max(0, len(flat) - 1))], np.diff(offset)) if flat else running
             )
             bases.append(running - heads)
         return NodeUnits(np.array(device), tuple(gi), np.array(share), offset, start, end, pod, scale, watts, *bases)

@@ -181,7 +181,7 @@ class Lists:
             (
                 "raw.kube_node_resources", resources,
                 np.array([r for s in flat for r in resource_rows[s]], dtype=np.int64),
-                np.repeat(np.repeat(at, len(self.nodes)), np.array([len(resource_rows[s]) for s in flat], dtype=np.int64)),
+                np.repeat(np.repeat(at, len(self.nodes)), [len(resource_rows[s]) for s in flat]),
             ),
         ):  # fmt: skip
             schema = CONTRACTS[name].arrow_schema

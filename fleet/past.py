@@ -58,8 +58,8 @@ def history_rows(
                 finished.append(base + end * 1_000_000)
     at = np.array(started, dtype=np.int64)
     stamps = {
-        "created_at": np.array(created, dtype=np.int64), "started_at": at, "finished_at": np.array(finished, dtype=np.int64),
-        "hour": at - at % HOUR_US,
+        "created_at": np.array(created, dtype=np.int64), "started_at": at,
+        "finished_at": np.array(finished, dtype=np.int64), "hour": at - at % HOUR_US,
     }  # fmt: skip
     schema = CONTRACTS["raw.allocation_history"].arrow_schema
     arrays = []

@@ -68,7 +68,7 @@ def make_pools(nodes: Sequence[Node]) -> list[Pool]:
 
 
 class Room:
-    """CPU and memory left on the nodes. One for each pool: requests for MIG instances never pass an instance's share."""
+    """CPU and memory left on the nodes. Each pool has its own: requests for MIG keep to an instance's share."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.cpu = [n.cpu_milli for n in nodes]
@@ -83,67 +83,92 @@ def place(
     First come first served with skipping ahead, nodes in order. `cap(t)` is the share of the pool
     above which elastic demands are not even submitted at that time.
     """
-    free = [sorted(range(len(u))) for u in pool.units]
-    total_free = pool.capacity
-    queued = 0
-    arrivals: list[tuple[int, int, Demand]] = [(d.arrive, i, d) for i, d in enumerate(demands)]
-    heapq.heapify(arrivals)
-    serial = len(arrivals)
-    running: list[tuple[int, int, list[tuple[int, list[int]]], Demand]] = []
-    waiting: list[Demand] = []
-    placed: list[Placed] = []
-    while arrivals or running:
-        now = min(arrivals[0][0] if arrivals else horizon, running[0][0] if running else horizon)
+    run = _Run(pool, room, demands)
+    while run.arrivals or run.running:
+        now = min(run.arrivals[0][0] if run.arrivals else horizon, run.running[0][0] if run.running else horizon)
         if now >= horizon:
             break
-        while running and running[0][0] <= now:
-            _, _, taken, done = heapq.heappop(running)
+        run.release(now)
+        run.admit(now, cap)
+        run.start(now)
+    return run.placed, run.waiting
+
+
+class _Run:
+    """The state of one pool while events pass."""
+
+    def __init__(self, pool: Pool, room: Room, demands: Sequence[Demand]) -> None:
+        self.pool, self.room = pool, room
+        self.free = [list(range(len(u))) for u in pool.units]
+        self.total_free = pool.capacity
+        self.queued = 0
+        self.arrivals: list[tuple[int, int, Demand]] = [(d.arrive, i, d) for i, d in enumerate(demands)]
+        heapq.heapify(self.arrivals)
+        self.serial = len(self.arrivals)
+        self.running: list[tuple[int, int, list[tuple[int, list[int]]], Demand]] = []
+        self.waiting: list[Demand] = []
+        self.placed: list[Placed] = []
+
+    def release(self, now: int) -> None:
+        """Gives back what ended by `now`."""
+        while self.running and self.running[0][0] <= now:
+            _, _, taken, done = heapq.heappop(self.running)
             for n, units in taken:
                 for u in units:
-                    insort(free[n], u)
-                room.cpu[pool.nodes[n]] += done.cpu_milli * len(units)
-                room.memory[pool.nodes[n]] += done.memory_bytes * len(units)
-                total_free += len(units)
-        while arrivals and arrivals[0][0] <= now:
-            _, _, d = heapq.heappop(arrivals)
-            if d.elastic and cap is not None and pool.capacity - total_free + queued >= cap(now) * pool.capacity:
+                    insort(self.free[n], u)
+                self.room.cpu[self.pool.nodes[n]] += done.cpu_milli * len(units)
+                self.room.memory[self.pool.nodes[n]] += done.memory_bytes * len(units)
+                self.total_free += len(units)
+
+    def admit(self, now: int, cap: Callable[[int], float] | None) -> None:
+        """Queues what arrived by `now`."""
+        size = self.pool.capacity
+        while self.arrivals and self.arrivals[0][0] <= now:
+            _, _, d = heapq.heappop(self.arrivals)
+            if d.elastic and cap is not None and size - self.total_free + self.queued >= cap(now) * size:
                 continue
-            waiting.append(d)
-            queued += d.devices
-        if not waiting or not total_free:
-            continue
+            self.waiting.append(d)
+            self.queued += d.devices
+
+    def start(self, now: int) -> None:
+        """Starts every queued demand that fits, in order; one that has waited long lets none pass it."""
+        if not self.waiting or not self.total_free:
+            return
         left: list[Demand] = []
         blocked = False
-        for d in waiting:
+        for d in self.waiting:
             spot = None
-            if not blocked and d.devices <= total_free:
-                spot = _fit(pool, free, room, d)
+            if not blocked and d.devices <= self.total_free:
+                spot = _fit(self.pool, self.free, self.room, d)
             if spot is None:
                 left.append(d)
                 blocked = blocked or now - d.arrive > _BLOCKS_AFTER_S
-                continue
-            taken = []
-            for n, want in spot:
-                units = free[n][:want]
-                del free[n][:want]
-                room.cpu[pool.nodes[n]] -= d.cpu_milli * want
-                room.memory[pool.nodes[n]] -= d.memory_bytes * want
-                taken.append((n, units))
-            total_free -= d.devices
-            queued -= d.devices
-            serial += 1
-            heapq.heappush(running, (now + d.duration, serial, taken, d))
-            placed.append(Placed(d, now, [(pool.nodes[n], tuple(pool.units[n][u] for u in us)) for n, us in taken]))
-            if d.follow is not None:
-                d.follow.arrive = max(d.follow.arrive, now + d.duration + d.follow.gap)
-                serial += 1
-                heapq.heappush(arrivals, (d.follow.arrive, serial, d.follow))
-        waiting = left
-    return placed, waiting
+            else:
+                self._take(d, spot, now)
+        self.waiting = left
+
+    def _take(self, d: Demand, spot: list[tuple[int, int]], now: int) -> None:
+        taken = []
+        for n, want in spot:
+            units = self.free[n][:want]
+            del self.free[n][:want]
+            self.room.cpu[self.pool.nodes[n]] -= d.cpu_milli * want
+            self.room.memory[self.pool.nodes[n]] -= d.memory_bytes * want
+            taken.append((n, units))
+        self.total_free -= d.devices
+        self.queued -= d.devices
+        self.serial += 1
+        heapq.heappush(self.running, (now + d.duration, self.serial, taken, d))
+        where = [(self.pool.nodes[n], tuple(self.pool.units[n][u] for u in units)) for n, units in taken]
+        self.placed.append(Placed(d, now, where))
+        if d.follow is not None:
+            d.follow.arrive = max(d.follow.arrive, now + d.duration + d.follow.gap)
+            self.serial += 1
+            heapq.heappush(self.arrivals, (d.follow.arrive, self.serial, d.follow))
 
 
 def _fit(pool: Pool, free: list[list[int]], room: Room, d: Demand) -> list[tuple[int, int]] | None:
-    """The first nodes that hold every pod of the gang, as (position in the pool, devices); None if they do not all fit."""
+    """The first nodes that hold every pod of the gang, as (position in the pool, devices); None if they do not fit."""
     spot: list[tuple[int, int]] = []
     used: dict[int, int] = {}
     for want in d.pods:

@@ -50,7 +50,7 @@ def make_pods(
     seed: int, origin: datetime, nodes: Sequence[Node], tenants: Sequence[Tenant], pools: Sequence[Pool],
     placed: Sequence[Sequence[Placed]], waiting: Sequence[Sequence[Demand]], from_s: int, horizon_s: int, ttl_s: int,
 ) -> MadePods:  # fmt: skip
-    """Pods that are listed or hold anything after `from_s` (seconds from `origin`), with those still waiting at the end.
+    """Pods that are listed or hold anything after `from_s` (seconds from `origin`), and those that wait to the end.
 
     The order is by pool, start and position in the gang, so it depends on nothing but the world.
     """
@@ -108,12 +108,16 @@ def _pod(
     else:
         name = f"{owner}-{i}-{_suffix(pod_uid)}"
     devices = d.pods[i]
-    at = lambda s: origin + timedelta(seconds=int(s))  # noqa: E731 - one-line conversion used six times below
+
+    def at(s: int) -> datetime:
+        return origin + timedelta(seconds=s)
+
     return Pod(
         uid=pod_uid, cluster=pool.cluster, namespace=tenant.namespace, name=name, container="main", node=node,
         resource=pool.resource, quantity=devices, units=units, cpu_milli=d.cpu_milli * devices,
         memory_bytes=d.memory_bytes * devices, team=d.team, shape=SHAPES[d.shape],  # type: ignore[arg-type]
-        owner_kind=d.owner_kind, owner_name=owner, owner_uid=uid(seed, f"owner/{pool.cluster}/{tenant.namespace}/{owner}"),
+        owner_kind=d.owner_kind, owner_name=owner,
+        owner_uid=uid(seed, f"owner/{pool.cluster}/{tenant.namespace}/{owner}"),
         labels=_label_set(tenant, d, d.owner), annotations={}, priority=1000 if d.owner_kind == "ReplicaSet" else 0,
         priority_class="serving" if d.owner_kind == "ReplicaSet" else "batch",
         created_at=at(d.arrive), scheduled_at=at(start), started_at=at(start + latency), finished_at=at(finish),

@@ -154,7 +154,8 @@ def _node(seed: int, site: Site, host: Host, index: int, created_at: datetime) -
     return Node(
         cluster=site.cluster, name=name, uid=node_uid, provider=site.provider, region=site.region, zone=zone,
         instance_type=host.instance_type, provider_id=f"{site.provider}:///{zone}/i-{node_uid.replace('-', '')[:17]}",
-        accelerator=host.accelerator, driver="580.105.08", cpu_milli=host.cpu * 1000, memory_bytes=host.memory_gib * GIB,
+        accelerator=host.accelerator, driver="580.105.08", cpu_milli=host.cpu * 1000,
+        memory_bytes=host.memory_gib * GIB,
         capacity=capacity, labels=labels, annotations={"node.alpha.kubernetes.io/ttl": "0"},
         created_at=created_at - timedelta(hours=2, minutes=7 * index), devices=devices,
         target=f"{name}:9400" if accelerator.has_exporter else None,

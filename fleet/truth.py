@@ -106,7 +106,7 @@ class Truth:
     def _day(self, day: date, lo: datetime, hi: datetime, schema: pa.Schema) -> pa.Table:
         held, used, hidden = self.totals((lo - self.start_at).total_seconds(), (hi - self.start_at).total_seconds())
         rows = np.nonzero(held > 0)[0]
-        pods = [self.holdings.pods[i] for i in rows]
+        pods = [self.holdings.pods[int(i)] for i in rows]
         columns = {
             "cluster": pa.array([p.cluster for p in pods], pa.string()),
             "date": pa.array([day] * len(pods), pa.date32()),

@@ -86,7 +86,7 @@ def draw_durations(rng: np.random.Generator, sizes: np.ndarray) -> np.ndarray:
 
 
 def draw_arrivals(rng: np.random.Generator, weekday0: int, days: int, per_day: float) -> np.ndarray:
-    """Sorted whole seconds of a Poisson stream with the log's daily and weekly pattern; day 0 is `weekday0` (Monday 0)."""
+    """Sorted whole seconds of a Poisson stream with the log's pattern of day and week; `weekday0` (0 Monday) is day 0's."""
     hour = np.arange(days * 24)
     weekday = (weekday0 + hour // 24) % 7
     rate = per_day / 24 * (_BY_HOUR / _BY_HOUR.mean())[hour % 24] * (_BY_WEEKDAY / _BY_WEEKDAY.mean())[weekday]
@@ -170,7 +170,7 @@ def _job_order(j: TraceJob) -> tuple[float, float, int, str]:
 
 
 def trace_fleet_size(jobs: list[TraceJob], days: int) -> int:
-    """GPUs that serve the jobs with waits at peaks only: the upper quartile of hourly demand, in nodes of 8; fits any gang."""
+    """GPUs that serve the jobs with waits at peaks: upper quartile of hourly demand, in nodes of 8; fits any gang."""
     steps = np.zeros(days * 24 + 1)
     for j in jobs:
         steps[int(j.submit_s // 3600)] += j.num_gpus
@@ -183,7 +183,7 @@ def trace_fleet_size(jobs: list[TraceJob], days: int) -> int:
 
 
 def trace_shapes(seed: int, jobs: list[TraceJob]) -> np.ndarray:
-    """Shapes for trace jobs, which carry none: drawn as for seeded work, singles that run for days as services or notebooks."""
+    """Shapes for trace jobs, which carry none: drawn as for seeded work; many long singles serve or are notebooks."""
     rng = stream(seed, "trace/shapes")
     sizes = np.array([j.num_gpus for j in jobs])
     durations = np.array([j.duration_s for j in jobs])

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from fleet import faults as faulting
+from fleet.boards import NodeTrouble
 from fleet.demand import full_share, seeded_demand, trace_demand
 from fleet.history import History, fault_rows, midnights, reference_rows
 from fleet.holdings import Holdings
@@ -25,7 +26,7 @@ from fleet.placement import Placed, Pool, Room, make_pools, place
 from fleet.podmaker import make_pods
 from fleet.samples import CONTRACT, Samples
 from fleet.states import node_state, pod_state
-from fleet.telemetry import NodeTrouble, Telemetry
+from fleet.telemetry import Telemetry
 from fleet.topology import SITES, TEAM_RULES, TENANTS, Tenant, build_namespaces, build_nodes, team_map, trace_site
 from fleet.truth import Truth
 from fleet.workload import DAY, Demand, select_jobs, trace_fleet_size
@@ -193,7 +194,7 @@ class World:
         return self._truth.table(max(start, self.start_at), min(end, self.end_at))
 
     def activity_at(self, pod: int, at: Sequence[datetime]) -> np.ndarray:
-        """True SM activity of `pods[pod]` (per fully used device) at instants within its time: what truth integrates."""
+        """True SM activity of `pods[pod]` on a fully used device at instants within its time: what truth integrates."""
         t = np.array([self.samples.seconds(x) for x in at])
         return self.holdings.activity.value(np.full(len(t), pod), t)
 
