@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from .reader import Case, micros
@@ -30,17 +31,33 @@ class Pod:
     requests: dict[str, int]
     team: str
     gone: bool = False
-    devices: dict[Device, int] = field(default_factory=dict)
+    holds: list[Hold] = field(default_factory=list)
+    missing: dict[str, int] = field(default_factory=dict)  # resource -> units that nothing names
 
 
 @dataclass
-class Part:
-    """A device of a node as holders see it: whole GPU or MIG instance, with the replicas it is advertised as."""
+class Hold:
+    """Replicas of a device that labels or pod-resources name for a pod, and when it has them."""
 
+    pod: Pod
     device: Device
-    profile: str | None
-    replicas: int
-    known: bool  # the exporter has shown it; a device known from the node's capacity alone sorts last
+    start: int
+    end: int
+    replicas: int = 1
+
+
+@dataclass
+class Layout:
+    """How a node advertises its devices: replicas of each, and whether nvidia.com/gpu means MIG instances too."""
+
+    replicas: int = 1
+    single: bool = False
+
+    def means(self, resource: str, profile: str | None) -> bool:
+        """Whether a resource name can mean an instance of that profile (None: an uncut GPU)."""
+        if resource.startswith("nvidia.com/mig-"):
+            return profile is not None and profile.replace("+", ".") == resource.removeprefix("nvidia.com/mig-")
+        return profile is None or self.single
 
 
 def gpu_requests(spec: dict[str, Any]) -> dict[str, int]:
@@ -78,7 +95,7 @@ def _team(pod: dict[str, Any], namespaces: dict[str, dict[str, Any]]) -> str:
     meta = namespaces.get(pod["metadata"]["namespace"], {}).get("metadata", {})
     for labels in (pod["metadata"].get("labels"), meta.get("labels"), meta.get("annotations")):
         if (labels or {}).get("team"):
-            return str(labels["team"])  # type: ignore[index]
+            return str(labels["team"])
     return "(unmapped)"
 
 
@@ -86,6 +103,7 @@ def read_pods(case: Case) -> list[Pod]:
     """Every pod UID that was bound and asks for GPUs, with its holding interval."""
     latest: dict[tuple[str, str], tuple[int, dict[str, Any]]] = {}
     first_end: dict[tuple[str, str], int] = {}
+    last_live: dict[tuple[str, str], int] = {}
     last_list: dict[str, int] = {}
     namespaces: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for kube in case.lists:
@@ -97,7 +115,10 @@ def read_pods(case: Case) -> list[Pod]:
                 latest[kube.cluster, uid] = (kube.at, item)
                 if item["status"].get("phase") in {"Succeeded", "Failed"}:
                     first_end.setdefault((kube.cluster, uid), kube.at)
-    pods = []
+                elif (kube.cluster, uid) not in first_end:
+                    last_live[kube.cluster, uid] = kube.at
+    pods: list[Pod] = []
+    shown_ended: dict[tuple[str, str], int] = {}
     for (cluster, uid), (seen, item) in latest.items():
         status, requests = item["status"], gpu_requests(item["spec"])
         bound = [
@@ -111,6 +132,9 @@ def read_pods(case: Case) -> list[Pod]:
         end, gone = FOREVER, False
         if (cluster, uid) in first_end:
             end = _ended_at(status) or first_end[cluster, uid]
+            if _ended_at(status) is None:
+                shown_ended[cluster, uid] = end
+                end = last_live.get((cluster, uid), start)
         elif seen < last_list[cluster]:
             end, gone = seen, True
         meta = item["metadata"]
@@ -129,87 +153,100 @@ def read_pods(case: Case) -> list[Pod]:
                 gone,
             )
         )
-    _hold_gone_pods_to_their_last_label(case, pods)
+    _end_by_last_evidence(case, pods, shown_ended)
     return [pod for pod in pods if pod.end > pod.start]
 
 
-def _labels(case: Case) -> dict[tuple[str, str, str, str], list[tuple[int, Device]]]:
-    """(cluster, node, namespace, pod) -> instants and devices of the rows that carry the label."""
-    found: dict[tuple[str, str, str, str], list[tuple[int, Device]]] = defaultdict(list)
+def _labels(case: Case) -> dict[tuple[str, str, str, str], list[tuple[int, Device, str | None]]]:
+    """(cluster, node, namespace, pod) -> instants, devices and profiles of the rows that carry the label."""
+    found: dict[tuple[str, str, str, str], list[tuple[int, Device, str | None]]] = defaultdict(list)
     for scrape in case.scrapes:
         for device, row in scrape.rows.items():
             for space, name, _ in row.pods:
-                found[scrape.cluster, scrape.node, space, name].append((scrape.at, device))
+                profile = row.profile or "7g" if device[1] else None
+                found[scrape.cluster, scrape.node, space, name].append((scrape.at, device, profile))
     return found
 
 
-def _hold_gone_pods_to_their_last_label(case: Case, pods: list[Pod]) -> None:
+def _end_by_last_evidence(case: Case, pods: list[Pod], shown_ended: dict[tuple[str, str], int]) -> None:
+    """Ends of pods that went, or that ended at no told time: the later of last list and last label."""
     labels = _labels(case)
     for pod in pods:
-        if pod.gone:
-            namesakes = [
-                other.start
-                for other in pods
-                if (other.cluster, other.space, other.name) == (pod.cluster, pod.space, pod.name)
-                and other.start > pod.start
-            ]
-            until = min(namesakes, default=FOREVER)
-            for at, _ in labels[pod.cluster, pod.node, pod.space, pod.name]:
-                if pod.start <= at < until:
-                    pod.end = max(pod.end, at)
-            pod.end = min(pod.end, until)
+        bound = shown_ended.get((pod.cluster, pod.uid))
+        if not pod.gone and bound is None:
+            continue
+        namesakes = [
+            other.start
+            for other in pods
+            if (other.cluster, other.space, other.name) == (pod.cluster, pod.space, pod.name)
+            and other.start > pod.start
+        ]
+        until = min(namesakes, default=FOREVER)
+        for at, _, _ in labels[pod.cluster, pod.node, pod.space, pod.name]:
+            if pod.start <= at < until and (bound is None or at <= bound):
+                pod.end = max(pod.end, at)
+        if bound is not None and pod.end <= pod.start:
+            pod.end = bound  # no evidence of it alive
+        pod.end = min(pod.end, until)
 
 
-def assign(case: Case, pods: list[Pod], parts: dict[tuple[str, str], list[Part]]) -> None:
-    """Give every pod its devices: those its labels name inside its interval, then the lowest free ones.
-
-    ``parts`` are the devices of each (cluster, node). A pod for which nothing is free goes without.
-    """
+def assign(case: Case, pods: list[Pod], layouts: dict[tuple[str, str], Layout]) -> None:
+    """Give every pod the devices named for it inside its interval; what it misses beside them is its node share."""
     labels = _labels(case)
-    order = sorted(pods, key=lambda p: (p.start, p.uid))
-    missing: dict[tuple[str, str], dict[str, int]] = {}
-    for pod in order:
-        here = parts.get((pod.cluster, pod.node), [])
-        seen: Counter[Device] = Counter()
-        for at, device in labels[pod.cluster, pod.node, pod.space, pod.name]:
-            if pod.start <= at < pod.end:
-                seen[device] += 1
-        missing[pod.cluster, pod.uid] = {}
+    named = _named_by_kubelet(case)
+    for pod in pods:
+        layout = layouts.get((pod.cluster, pod.node), Layout())
+        key = (pod.cluster, pod.node, pod.space, pod.name)
         for resource, count in pod.requests.items():
-            fitting = {p.device: p for p in _fitting(here, resource)}
-            named = sorted((d for d in seen if d in fitting), key=lambda d: (-seen[d], d[0], d[1] or ""))[:count]
-            for device in named:
-                pod.devices[device] = 1
-            left = count - len(named)
-            for device in sorted(named):
-                more = min(left, fitting[device].replicas - 1)
-                pod.devices[device] += more
-                left -= more
-            missing[pod.cluster, pod.uid][resource] = left
-    for pod in order:
-        for resource, count in missing[pod.cluster, pod.uid].items():
             left = count
-            here = _fitting(parts.get((pod.cluster, pod.node), []), resource)
-            for part in sorted(here, key=lambda p: (not p.known, p.device[0], p.device[1] or "")):
-                take = min(left, _free(part, pod, pods))
-                if take > 0:
-                    pod.devices[part.device] = pod.devices.get(part.device, 0) + take
-                    left -= take
+            for source in (named, labels):
+                seen: Counter[Device] = Counter()
+                for at, device, profile in source[key]:
+                    taken = any(hold.device == device for hold in pod.holds)
+                    if pod.start <= at < pod.end and layout.means(resource, profile) and not taken:
+                        seen[device] += 1
+                order = sorted(seen, key=lambda d: (-seen[d], d[0], d[1] or ""))[:left]
+                if layout.replicas == 1:
+                    pod.holds += [Hold(pod, device, pod.start, pod.end) for device in order]
+                    left -= len(order)
+                elif order:
+                    for rank, device in enumerate(order):
+                        each = left // len(order) + (rank < left % len(order))
+                        pod.holds.append(Hold(pod, device, pod.start, pod.end, each))
+                    left = 0
+            pod.missing[resource] = left
+    for place, layout in layouts.items():
+        if layout.replicas == 1:
+            _part_overlaps([h for p in pods if (p.cluster, p.node) == place for h in p.holds])
 
 
-def _fitting(parts: list[Part], resource: str) -> list[Part]:
-    """Devices that a resource name can mean: instances of its profile, or uncut GPUs."""
-    if resource.startswith("nvidia.com/mig-"):
-        profile = resource.removeprefix("nvidia.com/mig-")
-        return [p for p in parts if p.profile is not None and p.profile.replace("+", ".") == profile]
-    return [p for p in parts if p.profile is None]
+def _part_overlaps(holds: list[Hold]) -> None:
+    """One holder at a time on an exclusive unit."""
+    by_device: dict[Device, list[Hold]] = defaultdict(list)
+    for hold in sorted(holds, key=lambda h: (h.start, h.pod.uid)):
+        by_device[hold.device].append(hold)
+    for line in by_device.values():
+        for one, following in pairwise(line):
+            if one.pod.gone:
+                one.end = min(one.end, following.start)
+        held_to = -FOREVER
+        for hold in line:
+            hold.start = max(hold.start, held_to)
+            hold.end = max(hold.end, hold.start)
+            held_to = max(held_to, hold.end)
 
 
-def _free(part: Part, pod: Pod, pods: list[Pod]) -> int:
-    """Replicas of a device that nobody holds at any moment of the pod's interval."""
-    here = [
-        p for p in pods if (p.cluster, p.node) == (pod.cluster, pod.node) and p.start < pod.end and p.end > pod.start
-    ]
-    moments = {pod.start} | {p.start for p in here if pod.start < p.start < pod.end}
-    most = max(sum(p.devices.get(part.device, 0) for p in here if p.start <= m < p.end) for m in moments)
-    return part.replicas - most
+def _named_by_kubelet(case: Case) -> dict[tuple[str, str, str, str], list[tuple[int, Device, str | None]]]:
+    """As ``_labels``, from pod-resources lists: device ids are GPU uuids, found by the rows of the exporter."""
+    found: dict[tuple[str, str, str, str], list[tuple[int, Device, str | None]]] = defaultdict(list)
+    slots: dict[tuple[str, str, str], str] = {}
+    for scrape in case.scrapes:
+        for (slot, _), row in scrape.rows.items():
+            if row.uuid:
+                slots[scrape.cluster, scrape.node, row.uuid] = slot
+    for listed in case.kubelets:
+        for space, name, uuid in listed.devices:
+            slot = slots.get((listed.cluster, listed.node, uuid))
+            if slot:
+                found[listed.cluster, listed.node, space, name].append((listed.at, (slot, None), None))
+    return found

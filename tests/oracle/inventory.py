@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from .holders import FOREVER, Part
+from .holders import FOREVER, Device, Layout
 from .reader import Case, Scrape, micros
 
 LOST_AFTER = 300 * 1_000_000
@@ -22,18 +22,23 @@ Ends = dict[tuple[str, str, int], int]  # cluster, target, instant -> end of tha
 
 @dataclass
 class Slot:
-    """One GPU slot: capacity spans, lost spans, MIG instances (gi -> profile), model, and whether it was scraped."""
+    """One GPU slot: capacity spans, lost spans, layouts over time, model, and whether it was scraped."""
 
     name: str
     known: bool
     model: str = ""
-    instances: dict[str, str] = field(default_factory=dict)
+    cuts: list[tuple[int, dict[str, str]]] = field(default_factory=list)  # since when which instances
     capacity: list[Span] = field(default_factory=list)
     lost: list[Span] = field(default_factory=list)
 
-    def weight(self, gi: str) -> Fraction:
-        """Compute slices of the instance over the model's most (A30 4, else 7)."""
-        slices = int(self.instances[gi].split("g.")[0].split(".")[-1].removesuffix("c"))
+    def instances(self, at: int) -> dict[str, str]:
+        """MIG instances (gi -> profile) at an instant; the first layout also before it was seen."""
+        index = bisect_right([t for t, _ in self.cuts], at) - 1
+        return self.cuts[max(0, index)][1] if self.cuts else {}
+
+    def weight(self, profile: str) -> Fraction:
+        """Compute slices of an instance over the model's most (A30 4, else 7)."""
+        slices = int(profile.partition("g.")[0].rpartition(".")[2].removesuffix("g"))
         return Fraction(slices, 4 if "A30" in self.model.replace("-", " ").split() else 7)
 
 
@@ -44,7 +49,7 @@ class Node:
     cluster: str
     name: str
     slots: dict[str, Slot]
-    replicas: int
+    layout: Layout
     scrapes: list[Scrape]
     lists: list[tuple[int, dict[str, Any] | None]]  # None: a complete node list without this node
     transitions: list[tuple[int, bool]] = field(default_factory=list)
@@ -59,15 +64,14 @@ class Node:
         index = bisect_right([t for t, _ in self.lists], at) - 1
         return self.lists[index][1] if index >= 0 else None
 
-    def parts(self) -> list[Part]:
-        """Devices that can be held."""
-        parts = []
+    def units(self, at: int) -> list[tuple[Device, str | None]]:
+        """Devices that can be held at an instant, with their profiles; only of slots that count as capacity."""
+        units: list[tuple[Device, str | None]] = []
         for slot in self.slots.values():
-            if slot.instances:
-                parts += [Part((slot.name, gi), profile, 1, True) for gi, profile in slot.instances.items()]
-            else:
-                parts.append(Part((slot.name, None), None, self.replicas, slot.known))
-        return parts
+            if inside(at, slot.capacity):
+                cut = slot.instances(at)
+                units += [((slot.name, gi), profile) for gi, profile in cut.items()] or [((slot.name, None), None)]
+        return units
 
 
 def _quantity(node: dict[str, Any], which: str, resource: str) -> int:
@@ -77,6 +81,11 @@ def _quantity(node: dict[str, Any], which: str, resource: str) -> int:
 def gpu_resources(node: dict[str, Any]) -> set[str]:
     """nvidia.com/* resources a node advertises."""
     return {r for r in node["status"].get("capacity", {}) if r.startswith("nvidia.com/")}
+
+
+def _single(node: dict[str, Any]) -> bool:
+    """Whether nvidia.com/gpu counts MIG instances."""
+    return (node["metadata"].get("labels") or {}).get("nvidia.com/mig.strategy") == "single"
 
 
 def _replicas(node: dict[str, Any]) -> int:
@@ -107,7 +116,8 @@ def read_nodes(case: Case, cover_end: Ends) -> list[Node]:
         scrapes = [s for s in case.scrapes if (s.cluster, s.node) == (cluster, name)]
         lists = [(k.at, k.items.get(name)) for k in case.lists if k.kind == "Node" and k.cluster == cluster]
         shown = [item for _, item in lists if item]
-        node = Node(cluster, name, {}, _replicas(shown[-1]) if shown else 1, scrapes, lists)
+        layout = Layout(_replicas(shown[-1]), _single(shown[-1])) if shown else Layout()
+        node = Node(cluster, name, {}, layout, scrapes, lists)
         _slots(node, max((_physical(item) for item in shown), default=0))
         _capacity(node)
         _lost(node, cover_end)
@@ -117,20 +127,41 @@ def read_nodes(case: Case, cover_end: Ends) -> list[Node]:
 
 
 def _slots(node: Node, advertised: int) -> None:
+    seen: dict[str, list[tuple[int, dict[str, str]]]] = defaultdict(list)
     for scrape in node.scrapes:
-        for (name, gi), row in sorted(scrape.rows.items(), key=lambda kv: (kv[0][0], kv[0][1] or "")):
+        rows = sorted(scrape.rows.items(), key=lambda kv: (kv[0][0], kv[0][1] or ""))
+        for (name, gi), row in rows:
             slot = node.slots.setdefault(name, Slot(name, True))
             slot.model = slot.model or row.model or ""
+            if not seen[name] or seen[name][-1][0] != scrape.at:
+                seen[name].append((scrape.at, {}))
             if gi is not None:
-                profile = row.profile or "7g"
-                if slot.instances.setdefault(gi, profile) != profile:
-                    raise ValueError(f"{node.name} {name} instance {gi}: re-carving is beyond the oracle")
-    for number in range(len(node.slots), advertised):
-        name = f"unseen-{number}"
-        node.slots[name] = Slot(name, False)
+                seen[name][-1][1][gi] = row.profile or "7g"
+    if not node.layout.single:
+        for number in range(len(node.slots), advertised):
+            name = f"unseen-{number}"
+            node.slots[name] = Slot(name, False)
     for slot in node.slots.values():
-        if sum((slot.weight(gi) for gi in slot.instances), Fraction(0)) > 1:
-            raise ValueError(f"{node.name} {slot.name}: more slices than the model has")
+        slot.cuts = _cuts(seen[slot.name])
+        for _, cut in slot.cuts:
+            if sum((slot.weight(profile) for profile in cut.values()), Fraction(0)) > 1:
+                raise ValueError(f"{node.name} {slot.name}: more slices than the model has")
+
+
+def _cuts(seen: list[tuple[int, dict[str, str]]]) -> list[tuple[int, dict[str, str]]]:
+    """Layouts from sets of instances shown: one shown for under 5 minutes between two equal ones is rows missing."""
+    runs: list[tuple[int, dict[str, str]]] = []
+    for at, cut in seen:
+        if not runs or runs[-1][1] != cut:
+            runs.append((at, cut))
+    index = 1
+    while index + 1 < len(runs):
+        if runs[index - 1][1] == runs[index + 1][1] and runs[index + 1][0] - runs[index][0] < LOST_AFTER:
+            del runs[index : index + 2]
+            index = max(1, index - 1)
+        else:
+            index += 1
+    return runs
 
 
 def _capacity(node: Node) -> None:
@@ -153,8 +184,11 @@ def _capacity(node: Node) -> None:
             close()
             continue
         else:
-            more = [n for n in node.slots if n not in first]
-            shows = set(first) | set(more[: max(0, _physical(what) - len(first))])
+            shows = set(first)
+            for name in node.slots:
+                counted = sum(max(1, len(node.slots[n].instances(at))) if _single(what) else 1 for n in shows)
+                if name not in shows and counted < _physical(what):
+                    shows.add(name)
         for name in shows:
             first.setdefault(name, at)
             last[name] = at
@@ -198,5 +232,6 @@ def moments(node: Node) -> set[int]:
     """Instants at which any state of the node can change."""
     cuts = {t for t, _ in node.transitions} | {t for t, _ in node.lists}
     for slot in node.slots.values():
+        cuts |= {t for t, _ in slot.cuts}
         cuts |= {t for span in slot.capacity + slot.lost for t in span if t < FOREVER}
     return cuts

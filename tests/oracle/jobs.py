@@ -12,7 +12,8 @@ TEAMS = ["vision", "speech", "search", "maps"]
 
 def draw_jobs(scene: Scenario, host: Host) -> None:
     """Pods on a node, first come first served; devices at random where labels tell, else the lowest free."""
-    rng, taken = scene.rng, []
+    rng = scene.rng
+    taken: list[Job] = []
     units: list[tuple[int, str | None]] = []
     for index, gpu in enumerate(host.gpus):
         units += [(index, gi) for gi in gpu.layout] or [(index, None)] * host.replicas

@@ -32,25 +32,36 @@ How the rules were read where they leave room:
 13. Usual spacing unset: the median of all gaps of the target (mean of the middle two); limit unset: three times the
     usual spacing, at most 300 s. A limit that is set is taken as it is.
 14. A pod starts at PodScheduled=True (else startTime, else creation) and ends, once Succeeded or Failed, at the latest
-    finishedAt of any container (else at the first list that shows it ended). Containers that all ended in a pod still
-    Running end nothing. A pod in the newest pod list without an end is held on to the end of capacity.
+    finishedAt of any container. Without any finishedAt it ends at the later of its last list not yet ended and its last
+    label, but not after the first list that shows it ended; without either, at that first list. Containers that all
+    ended in a pod still Running end nothing. A pod in the newest pod list without an end is held on to the end of
+    capacity.
 15. Gone: some later complete pod list lacks it. Held to the later of its last list and its last label on its node (on
     any device), as an instant, never past the start of the next UID of the same namespace and name.
-16. A device whose label names the pod at any sample in [start, end) is held for the whole interval. Labels beyond the
-    request are cut to the devices with most labelled samples; a pod that requests nothing holds nothing (its work is
-    rogue); labels outside the interval mean nothing.
-17. Devices still missing are the lowest free ones (address as text; slots without an address last), pods in order of
-    start, then UID; free means free over the pod's whole interval, after all labelled devices are set. What is not
-    free is not held.
-18. On a shared device with r replicas a pod that requests k holds one replica on each labelled device, the rest on the
-    lowest of them. Its part is k/r of capacity, of activity and of residency.
+16. A device that pod-resources or else a label names for the pod at any instant in [start, end) is held for the whole
+    interval. Names beyond the request are cut to the devices with most of them; a pod that requests nothing holds
+    nothing (its work is rogue); names outside the interval mean nothing. On an exclusive unit a hold of a gone pod
+    stops where the next one begins; of two that still overlap the one that started first stands, the other begins at
+    its end.
+17. What a pod misses beside its named devices is its share of the node's free units of that resource, at every
+    instant: of R missing units in all and free units F (only working ones where these are at least R), pod i holds
+    r_i / max(|F|, R) of each. A unit is free where no named hold covers the instant.
+18. On a shared device with r replicas a pod that was seen on any device misses nothing: its replicas are spread evenly
+    over those, the remainder to the ones with most samples. Seen on none it holds r_i / (r * units) of every unit.
+    A device is never held more than once over; its part applies to capacity, activity and residency.
 19. Rogue is the activity times the unheld share of the device, so also the free replicas of a device others hold; it
     counts on every Ready node, cordoned or not, and not on uncarved slices.
 20. GR_ENGINE_ACTIVE of a MIG instance without SM_ACTIVE is divided by the highest valid GR_ENGINE_ACTIVE of the same
-    model and profile anywhere in the case, at most 1; nothing is scaled where that maximum is 0.
-21. A MIG device's parent row is never activity; the layout is the union of all instances seen and does not change.
+    model and profile on the sample's date or the days beside it, but at least by 1/2 for 2g, 0.333333 for 3g, 0.25 for
+    4g and 1 for any other.
+21. A MIG device's parent row is never activity. The layout is the set of instances that scrapes show, from the scrape
+    that first shows it; a set shown for less than five minutes between two equal ones is rows missing. Where the node's
+    mig.strategy is single, nvidia.com/gpu and nvidia.com/gpu.count mean instances.
 22. Team: pod label ``team``, else the namespace's label, else its annotation, else ``(unmapped)``.
-23. PROF fields that stay 0 while GPU_UTIL is high are taken at their word.
+23. Consecutive samples of one unit over at least ten minutes, first to last, in which GPU_UTIL is above 0.5 and every
+    profiling field present (SM, GR, tensor, DRAM; SM or GR among them) is exactly 0: there GPU_UTIL is the activity.
+24. Of two lists of one kind at one instant one with objects stands before one without, then the longer, then the
+    smaller sha256.
 """
 
 from __future__ import annotations
@@ -63,6 +74,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from .activity import Maxima, activity, frozen_samples, observed_maxima
 from .holders import Device, Pod, assign, read_pods
 from .inventory import Ends, Node, Slot, gpu_resources, inside, moments, read_nodes
 from .reader import Case, Row, micros, read_case
@@ -89,7 +101,8 @@ class Piece:
     device: Device
     weight: Fraction
     pod: Pod | None
-    replicas: int = 0
+    profile: str | None = None
+    units: Fraction = Fraction(0)  # of what the node advertises: GPUs, instances or replicas; 0 for uncarved slices
     unavailable: bool = False
 
 
@@ -119,8 +132,8 @@ def compute(case: Case) -> dict[str, Any]:
     ends = cover_ends(case)
     nodes = read_nodes(case, ends)
     pods = read_pods(case)
-    assign(case, pods, {(n.cluster, n.name): n.parts() for n in nodes})
-    maxima = _observed_maxima(case)
+    assign(case, pods, {(n.cluster, n.name): n.layout for n in nodes})
+    maxima = observed_maxima(case)
     total: dict[str, Fraction] = defaultdict(Fraction)
     teams: dict[str, dict[str, Fraction]] = defaultdict(lambda: defaultdict(Fraction))
     for node in nodes:
@@ -140,29 +153,6 @@ def _seconds(value: Fraction) -> float:
     return round(float(value / SECOND), 6)
 
 
-def _observed_maxima(case: Case) -> dict[tuple[str, str], Fraction]:
-    """Highest GR_ENGINE_ACTIVE by model and MIG profile."""
-    highest: dict[tuple[str, str], Fraction] = {}
-    for scrape in case.scrapes:
-        for (_, gi), row in scrape.rows.items():
-            if gi is not None and "gr" in row.values:
-                key = (row.model or "", row.profile or "")
-                highest[key] = max(highest.get(key, Fraction(0)), row.values["gr"])
-    return highest
-
-
-def activity(row: Row, maxima: dict[tuple[str, str], Fraction]) -> Fraction | None:
-    """SM_ACTIVE, else GR_ENGINE_ACTIVE (scaled on MIG), else GPU_UTIL, else nothing."""
-    if "sm" in row.values:
-        return row.values["sm"]
-    if "gr" in row.values:
-        highest = maxima.get((row.model or "", row.profile or ""), Fraction(0))
-        if row.gi is not None and highest:
-            return min(Fraction(1), row.values["gr"] / highest)
-        return row.values["gr"]
-    return row.values.get("util")
-
-
 def _covers(node: Node, ends: Ends) -> dict[Device, list[Cover]]:
     covers: dict[Device, list[Cover]] = defaultdict(list)
     for scrape in node.scrapes:
@@ -171,10 +161,10 @@ def _covers(node: Node, ends: Ends) -> dict[Device, list[Cover]]:
     return covers
 
 
-def _standing(covers: list[Cover], at: int) -> Row | None:
+def _standing(covers: list[Cover], at: int) -> Cover | None:
     """The sample that stands at an instant: the newest that covers it."""
     live = [c for c in covers if c.start <= at < c.end]
-    return min(live, key=lambda c: (-c.start, c.target)).row if live else None
+    return min(live, key=lambda c: (-c.start, c.target)) if live else None
 
 
 def _sum_node(
@@ -182,25 +172,28 @@ def _sum_node(
     node: Node,
     pods: list[Pod],
     ends: Ends,
-    maxima: dict[tuple[str, str], Fraction],
+    maxima: Maxima,
     total: dict[str, Fraction],
     teams: dict[str, dict[str, Fraction]],
 ) -> None:
     begin, finish = micros(case.spec["from"]), micros(case.spec["to"])
     covers = _covers(node, ends)
-    cuts = moments(node) | {t for p in pods for t in (p.start, p.end)} | {begin, finish}
+    frozen = frozen_samples(node.scrapes)
+    cuts = moments(node) | {t for p in pods for h in (p, *p.holds) for t in (h.start, h.end)} | {begin, finish}
     cuts |= {t for standing in covers.values() for c in standing for t in (c.start, c.end)}
     edges = sorted(t for t in cuts if begin <= t <= finish)
     for start, end in pairwise(edges):
         ready = node.ready(start)
         live = [s for s in node.slots.values() if inside(start, s.capacity)]
-        pieces = [piece for slot in live for piece in _pieces(node, slot, pods, start)]
+        pieces = _pieces(node, pods, start)
         _mark_unavailable(node, live, pieces, start, ready)
         near = {d: [c for c in standing if c.start <= start < c.end] for d, standing in covers.items()}
         for piece in pieces:
             amount = piece.weight * (end - start)
-            row = _standing(near.get(piece.device, []), start) if piece.replicas else None
-            active = None if row is None else activity(row, maxima)
+            cover = _standing(near.get(piece.device, []), start) if piece.units else None
+            active = None
+            if cover:
+                active = activity(cover.row, cover.start, maxima, (piece.device, cover.start) in frozen)
             total["capacity"] += amount
             if piece.pod is None and ready and active:
                 total["rogue"] += amount * active
@@ -210,35 +203,58 @@ def _sum_node(
                 total["unallocated"] += amount
             else:
                 found = {"allocated": amount}
-                if row is None or active is None:
+                if cover is None or active is None:
                     found["unobserved"] = amount
                 else:
                     found["utilized"] = amount * active
                     found["stranded"] = amount - found["utilized"]
-                    found["resident"] = amount * row.values.get("util", Fraction(0))
+                    found["resident"] = amount * cover.row.values.get("util", Fraction(0))
                 for key, value in found.items():
                     total[key] += value
                     teams[piece.pod.team][key] += value
 
 
-def _pieces(node: Node, slot: Slot, pods: list[Pod], at: int) -> list[Piece]:
-    """Held and free shares of one slot at an instant; they add up to 1."""
-    shares = [((slot.name, gi), slot.weight(gi), 1) for gi in slot.instances]
-    if not shares:
-        shares = [((slot.name, None), Fraction(1), node.replicas)]
+def _pieces(node: Node, pods: list[Pod], at: int) -> list[Piece]:
+    """Held and free shares of all slots of a node at an instant; those of one slot add up to 1."""
+    here = [p for p in pods if p.start <= at < p.end]
+    units = node.units(at)
+    per_unit = node.layout.replicas
+    left = {device: Fraction(1) for device, _ in units}
+    parts: list[tuple[Device, str | None, Pod | None, Fraction]] = []
+
+    def hold(device: Device, profile: str | None, pod: Pod, share: Fraction) -> None:
+        share = min(share, left[device])
+        if share:
+            parts.append((device, profile, pod, share))
+            left[device] -= share
+
+    profiles = dict(units)
+    for pod in here:
+        for named in pod.holds:
+            if named.device in profiles and named.start <= at < named.end:
+                hold(named.device, profiles[named.device], pod, Fraction(named.replicas, per_unit))
+    lost = {slot.name for slot in node.slots.values() if inside(at, slot.lost)}
+    for resource in sorted({r for p in here for r in p.missing}):
+        missing = [(p, p.missing[resource]) for p in here if p.missing.get(resource)]
+        wanted = sum(count for _, count in missing)
+        fitting = [(d, profile) for d, profile in units if node.layout.means(resource, profile)]
+        free = [u for u in fitting if left[u[0]] == 1] if per_unit == 1 else fitting
+        working = [u for u in free if u[0][0] not in lost]
+        if per_unit == 1 and len(working) >= wanted:
+            free = working
+        most = max(len(free), wanted) if per_unit == 1 else len(free) * per_unit
+        for device, profile in free:
+            for pod, count in missing:
+                hold(device, profile, pod, Fraction(count, most))
+    parts += [(device, profile, None, left[device]) for device, profile in units if left[device]]
     pieces = []
-    for device, weight, replicas in shares:
-        left = replicas
-        for pod in sorted(pods, key=lambda p: (p.start, p.uid)):
-            take = min(left, pod.devices.get(device, 0)) if pod.start <= at < pod.end else 0
-            if take:
-                pieces.append(Piece(device, weight * take / replicas, pod, take))
-                left -= take
-        if left:
-            pieces.append(Piece(device, weight * left / replicas, None, left))
-    uncarved = 1 - sum((p.weight for p in pieces), Fraction(0))
-    if uncarved:
-        pieces.append(Piece((slot.name, None), uncarved, None, 0))  # no replicas: nothing runs there
+    for device, profile, holder, share in parts:
+        weight = share * (node.slots[device[0]].weight(profile) if profile else 1)
+        pieces.append(Piece(device, weight, holder, profile, share * per_unit))
+    for name in {device[0] for device, profile in units if profile}:
+        uncarved = 1 - sum((p.weight for p in pieces if p.device[0] == name), Fraction(0))
+        if uncarved:
+            pieces.append(Piece((name, None), uncarved, None))
     return pieces
 
 
@@ -255,30 +271,21 @@ def _mark_unavailable(node: Node, live: list[Slot], pieces: list[Piece], at: int
 
 
 def _mark_below_capacity(node: Node, pieces: list[Piece], shown: dict[str, Any], lost: set[str]) -> None:
-    slots = node.slots
     for resource in sorted(gpu_resources(shown)):
         capacity = int(shown["status"]["capacity"][resource])
-        short = capacity - int(shown["status"].get("allocatable", {}).get(resource, capacity))
-        profile = resource.removeprefix("nvidia.com/mig-") if "/mig-" in resource else None
-
-        def means(piece: Piece, profile: str | None = profile) -> bool:
-            slot, gi = piece.device
-            cut = slots[slot].instances.get(gi) if gi else None
-            whole = not slots[slot].instances
-            return piece.replicas > 0 and (cut == profile if profile else whole)
-
-        ours = [p for p in pieces if means(p)]
-        short -= sum(p.replicas for p in ours if p.device[0] in lost)
+        short = Fraction(capacity - int(shown["status"].get("allocatable", {}).get(resource, capacity)))
+        ours = [p for p in pieces if p.units and node.layout.means(resource, p.profile)]
+        short -= sum(p.units for p in ours if p.device[0] in lost)
         candidates = [p for p in ours if p.device[0] not in lost]
         candidates.sort(key=lambda p: (p.device[0], p.device[1] or ""), reverse=True)
         candidates.sort(key=lambda p: p.pod is not None)
         for piece in candidates:
             if short <= 0:
                 break
-            if piece.replicas > short:
-                unit = piece.weight / piece.replicas
-                pieces.append(Piece(piece.device, unit * short, piece.pod, short, True))
-                piece.replicas, piece.weight = piece.replicas - short, piece.weight - unit * short
+            if piece.units > short:
+                weight = piece.weight / piece.units * short
+                pieces.append(Piece(piece.device, weight, piece.pod, piece.profile, short, True))
+                piece.units, piece.weight = piece.units - short, piece.weight - weight
                 break
             piece.unavailable = True
-            short -= piece.replicas
+            short -= piece.units

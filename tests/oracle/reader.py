@@ -29,6 +29,10 @@ FIELDS = {
     "DCGM_FI_PROF_SM_UTIL_RATIO": ("sm", Fraction(1)),
     "DCGM_FI_PROF_GR_ENGINE_ACTIVE": ("gr", Fraction(1)),
     "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO": ("gr", Fraction(1)),
+    "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": ("tensor", Fraction(1)),
+    "DCGM_FI_PROF_PIPE_TENSOR_UTIL_RATIO": ("tensor", Fraction(1)),
+    "DCGM_FI_PROF_DRAM_ACTIVE": ("dram", Fraction(1)),
+    "DCGM_FI_PROF_DRAM_UTIL_RATIO": ("dram", Fraction(1)),
     "DCGM_FI_DEV_GPU_UTIL": ("util", Fraction(1, 100)),
     "dcgm_gpu_utilization": ("util", Fraction(1, 100)),
     "DCGM_FI_DEV_GPU_UTIL_RATIO": ("util", None),
@@ -53,6 +57,7 @@ class Row:
     gi: str | None
     profile: str | None = None
     model: str | None = None
+    uuid: str | None = None
     values: dict[str, Fraction] = field(default_factory=dict)
     pods: list[tuple[str, str, str]] = field(default_factory=list)  # namespace, pod, vgpu
 
@@ -84,12 +89,23 @@ class KubeList:
 
 
 @dataclass
+class KubeletList:
+    """A pod-resources list of one node: (namespace, pod, GPU uuid)."""
+
+    cluster: str
+    node: str
+    at: int
+    devices: list[tuple[str, str, str]]
+
+
+@dataclass
 class Case:
     """One case folder, parsed."""
 
     spec: dict[str, Any]
     scrapes: list[Scrape]
     lists: list[KubeList]
+    kubelets: list[KubeletList] = field(default_factory=list)
 
 
 def _better(one: bytes, other: bytes) -> bytes:
@@ -102,21 +118,42 @@ def read_case(folder: Path) -> Case:
     spec = json.loads((folder / "case.json").read_text())
     bodies: dict[tuple[str, str, str, int], bytes] = {}
     lists: dict[tuple[str, int, str], bytes] = {}
+    kubelets: dict[tuple[str, str, int], bytes] = {}
     for line in (folder / "manifest.jsonl").read_text().splitlines():
         entry = json.loads(line)
         body, at, cluster = (folder / entry["file"]).read_bytes(), micros(entry["at"]), entry["cluster"]
         if entry["kind"] == "dcgm":
             key = (cluster, entry["node"], entry.get("target", entry["node"]), at)
             bodies[key] = _better(bodies[key], body) if key in bodies else body
+        elif entry["kind"] == "pod_resources":
+            kubelets[cluster, entry["node"], at] = body
         else:
             for kind in _kinds(json.loads(body)):
                 spot = (cluster, at, kind)
-                lists[spot] = _better(lists[spot], body) if spot in lists else body
+                lists[spot] = _fuller(lists[spot], body, kind) if spot in lists else body
     return Case(
         spec,
         sorted(_scrapes(bodies), key=lambda s: (s.at, s.cluster, s.target)),
         sorted((_list(*key, body) for key, body in lists.items()), key=lambda k: (k.at, k.kind)),
+        [KubeletList(*key, _kubelet_devices(json.loads(body))) for key, body in sorted(kubelets.items())],
     )
+
+
+def _fuller(one: bytes, other: bytes, kind: str) -> bytes:
+    """Of two lists of one kind at one instant: one with objects before one without, then as for bodies."""
+    some = [body for body in (one, other) if _list("", 0, kind, body).items]
+    return some[0] if len(some) == 1 else _better(one, other)
+
+
+def _kubelet_devices(document: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """(namespace, pod, GPU uuid) of the List reply of the kubelet's pod-resources service; without ``::N``."""
+    return [
+        (pod["namespace"], pod["name"], uuid.split("::")[0])
+        for pod in document.get("podResources", [])
+        for container in pod.get("containers", [])
+        for device in container.get("devices", [])
+        for uuid in device["deviceIds"]
+    ]
 
 
 def _kinds(document: dict[str, Any]) -> set[str]:
@@ -193,6 +230,7 @@ def _rows(lines: list[tuple[str, dict[str, str], str]], ratio: Fraction) -> dict
         gi = labels.get("GPU_I_ID")
         row = rows.setdefault((slot, gi), Row(slot, gi))
         row.profile = row.profile or labels.get("GPU_I_PROFILE")
+        row.uuid = row.uuid or uuid
         row.model = row.model or labels.get("modelName")
         pod = _pod(labels)
         if pod and pod not in row.pods:

@@ -119,8 +119,8 @@ def test_staleness_limit_is_inclusive(tmp_path: Path, gap: int, covered: int) ->
     assert total["utilized"] == covered / 2
 
 
-def test_more_requested_than_free_goes_to_the_lowest_addresses(tmp_path: Path) -> None:
+def test_node_share_is_the_mean_of_the_free_devices(tmp_path: Path) -> None:
     scrapes = {at: {"10": [(SM, "", "0.25")], "11": [(SM, "", "0.5")]} for at in EVERY}
     listed = [_pod("u1", {"nvidia.com/gpu": "1"}, 0), _pod("u2", {"nvidia.com/gpu": "2"}, 600, 1200)]
     total = _case(tmp_path, {"nvidia.com/gpu": "2"}, scrapes, {0: [listed[0]], 1500: listed, 3600: listed})
-    assert (total["allocated"], total["utilized"]) == (4200, 900 + 300)
+    assert (total["allocated"], total["utilized"]) == (4200, 225 + 450 + 900)
