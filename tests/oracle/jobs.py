@@ -14,11 +14,7 @@ def draw_jobs(scene: Scenario, host: Host) -> None:
     """Pods on a node, first come first served; devices at random where labels tell, else the lowest free."""
     rng = scene.rng
     taken: list[Job] = []
-    units: list[tuple[int, str | None]] = []
-    for index, gpu in enumerate(host.gpus):
-        units += [(index, gi) for gi in gpu.layout] or [(index, None)] * host.replicas
     reserved = host.short[2] if host.short else 0
-    usable = [u for u in units if u[0] < len(host.gpus) - reserved]
     arrivals = sorted(
         {rng.randrange(-3000, scene.length) for _ in range(rng.randrange(2, 9))} | {-rng.randrange(60, 9000)}
     )
@@ -29,7 +25,10 @@ def draw_jobs(scene: Scenario, host: Host) -> None:
             end = host.leaves
         if not host.present(start) or end <= start:
             continue
-        free = list(usable)
+        free: list[tuple[int, str | None]] = []
+        for index, gpu in enumerate(host.gpus[: len(host.gpus) - reserved]):
+            if not gpu.recut or not start < gpu.recut[0] < end:  # nobody holds a GPU while it is cut anew
+                free += [(index, gi) for gi in gpu.layout_at(start)] or [(index, None)] * host.replicas
         for job in taken:
             if job.start < end and job.end > start:
                 for device in job.devices:
@@ -46,13 +45,13 @@ def _place(
     if not free:
         return
     pick = rng.choice(free)
-    slices = host.gpus[pick[0]].layout.get(pick[1] or "")
+    slices = host.gpus[pick[0]].layout_at(start).get(pick[1] or "")
     resource = host.shared_resource
-    if slices:
+    if slices and not host.single:
         resource = f"nvidia.com/mig-{MODELS[host.model][1][slices]}"
-        same = [u for u in free if host.gpus[u[0]].layout.get(u[1] or "") == slices]
+        same = [u for u in free if host.gpus[u[0]].layout_at(start).get(u[1] or "") == slices]
     else:
-        same = free
+        same = [u for u in free if host.single or u[1] is None]
     if host.replicas > 1:
         devices = [u for u in same if u == pick][: rng.choice([1, 1, 2])]
     else:
@@ -76,14 +75,14 @@ def _place(
         devices=devices,
         shape=rng.choice(["plain", "plain", "two", "init", "sidecar"]),
         fails=rng.random() < 0.2,
-        deleted=rng.random() < 0.15 or end in {host.leaves},
+        deleted=(rng.random() < 0.15 and not host.kubelet) or end in {host.leaves},
         labelled_from=start + rng.choice([0, 0, 5, 70]),
     )
     if reuse and rng.random() < 0.5:
         old = rng.choice(reuse)
         job.space, job.name = old.space, old.name
         say("a pod name used again by a new UID")
-    elif not job.deleted and rng.random() < 0.3:
+    elif not job.deleted and rng.random() < 0.3 and not any(host.gpus[i].recut for i, _ in devices):
         job.linger = rng.choice([60, 240, 900])
         say("label on a finished pod")
     elif not job.deleted and rng.random() < 0.2:
@@ -93,6 +92,9 @@ def _place(
         say("pod gone without an end")
     if not job.team:
         say("team from the namespace, or none")
+    if not job.deleted and rng.random() < 0.12:
+        job.untimed = True
+        say("finished pod without any finishedAt")
     if job.shape in {"init", "sidecar"}:
         say("init and sidecar requests")
     taken.append(job)

@@ -22,10 +22,10 @@ def node_object(clock: Stamps, host: Host, at: int) -> dict[str, Any]:
     """The Node at an instant: capacity, allocatable, Ready, cordon."""
     capacity: Counter[str] = Counter()
     for gpu in host.gpus:
-        for slices in gpu.layout.values():
-            capacity[f"nvidia.com/mig-{MODELS[host.model][1][slices]}"] += 1
-    whole = sum(1 for g in host.gpus if not g.layout)
-    capacity[host.shared_resource] = whole * host.replicas
+        for slices in gpu.layout_at(at).values():
+            capacity["nvidia.com/gpu" if host.single else f"nvidia.com/mig-{MODELS[host.model][1][slices]}"] += 1
+    whole = sum(1 for g in host.gpus if not g.layout_at(at))
+    capacity[host.shared_resource] += whole * host.replicas
     allocatable = dict(capacity)
     if host.short and host.short[0] <= at < host.short[1]:
         allocatable[host.shared_resource] -= host.short[2]
@@ -37,7 +37,10 @@ def node_object(clock: Stamps, host: Host, at: int) -> dict[str, Any]:
     if host.replicas > 1:
         labels["nvidia.com/gpu.replicas"] = str(host.replicas)
     if any(g.layout for g in host.gpus):
-        labels["nvidia.com/mig.strategy"] = "mixed"
+        labels["nvidia.com/mig.strategy"] = "single" if host.single else "mixed"
+    if host.single:
+        labels["nvidia.com/gpu.count"] = str(capacity["nvidia.com/gpu"])
+        labels["nvidia.com/gpu.product"] += "-MIG-" + MODELS[host.model][1][next(iter(host.gpus[0].layout.values()))]
     since, status = max(-86400, host.joins), "True"
     if at >= host.rejoins:
         since = host.rejoins
@@ -122,6 +125,9 @@ def _pod(clock: Stamps, job: Job, at: int) -> dict[str, Any]:
             status["phase"] = "Failed" if job.fails else "Succeeded"
         names = [c["name"] for c in pod["spec"]["containers"]]  # type: ignore[index]
         ends = {name: job.end - 30 * index for index, name in enumerate(names)}
+        if ended and job.untimed:
+            pod["status"] = {**status, "reason": "Evicted"}
+            return pod
         status["containerStatuses"] = [_status(clock, n, runs, max(runs, ends[n]), at, job.fails) for n in names]
         inits = [c["name"] for c in pod["spec"].get("initContainers", [])]  # type: ignore[attr-defined]
         if inits:

@@ -1,7 +1,7 @@
-"""Prints a scenario as a case folder: scrape bodies, saved Kubernetes lists, the manifest.
+"""Prints a scenario as a case folder: scrape bodies and the manifest.
 
-Belongs here: text and JSON forms, scrape and list times, exporters' bad habits. Does not belong here: what is true
-(world.py), the right answer (ledger.py).
+Belongs here: text forms, scrape times, exporters' bad habits. Does not belong here: saved lists (lists.py), what is
+true (world.py), the right answer (ledger.py).
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from .kube import node_object, pod_objects
+from .lists import add_kubelet_lists, add_lists
 from .world import GR_CAP, MODELS, Gpu, Host, Job, Scenario
 
 DAY = datetime(2026, 3, 2, tzinfo=UTC)
+TENSOR = "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"
+FROZEN = {"sm": "0.000000", "gr": "0.000000", "util": "81"}
 FAMILIES = {
     "old": ("DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_GPU_UTIL"),
     "renamed": ("DCGM_FI_PROF_SM_UTIL_RATIO", "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO", "DCGM_FI_DEV_GPU_UTIL_RATIO"),
@@ -45,8 +47,10 @@ class Printer:
         for host in self.scene.hosts:
             for target in range(host.targets):
                 self._scrapes(host, target)
+            if host.kubelet:
+                add_kubelet_lists(self, host)
         for cluster in sorted({h.cluster for h in self.scene.hosts}):
-            self._lists(cluster, [h for h in self.scene.hosts if h.cluster == cluster])
+            add_lists(self, cluster, [h for h in self.scene.hosts if h.cluster == cluster])
         lines = list(self.manifest)
         if self.rng.random() < 0.5:
             self.rng.shuffle(lines)
@@ -102,6 +106,7 @@ class Printer:
             sm: [],
             gr: [],
             util: [],
+            TENSOR: [],
             "DCGM_FI_DEV_FB_USED": [],
             "DCGM_FI_DEV_POWER_USAGE": [],
         }
@@ -109,18 +114,32 @@ class Printer:
         for number, gpu in enumerate(host.gpus):
             if gpu.hidden or any(a <= at < b for a, b in gpu.absent):
                 continue
-            for gi, slices in [*gpu.layout.items()] or [(None, 0)]:
+            shown = [*gpu.layout_at(at).items()]
+            if any(a <= at < b for a, b in gpu.gaps):
+                shown = shown[:1]
+            for gi, slices in shown or [(None, 0)]:
                 sharers = [] if bare or not host.labels else self._sharers(host, at, number, gi)
                 values = self._values(host, style, slices, index)
+                if gpu.frozen and gpu.frozen[0] <= at < gpu.frozen[1]:
+                    values |= {k: v for k, v in FROZEN.items() if k in values}
+                    if style == "renamed-ratio" and "util" in values:
+                        values["util"] = "0.810000"
+                if host.tensor and self.rng.random() < 0.9:
+                    values["tensor"] = "0.000000"
+                if host.per_process and "util" in values and sharers:
+                    bare_labels = self._labels(host, gpu, number, gi, slices, [], at)[0]
+                    families[util] += self._line(host, util, bare_labels, values["util"])
                 for labels in self._labels(host, gpu, number, gi, slices, sharers, at):
-                    for what, family in (("sm", sm), ("gr", gr), ("util", util)):
+                    for what, family in (("sm", sm), ("gr", gr), ("util", util), ("tensor", TENSOR)):
                         if what in values:
-                            families[family] += self._line(host, family, labels, values[what])
+                            own = host.per_process and what == "util" and sharers and style != "renamed-ratio"
+                            value = str(self.rng.randrange(0, 90)) if own else values[what]
+                            families[family] += self._line(host, family, labels, value)
                     families["DCGM_FI_DEV_FB_USED"].append(f"DCGM_FI_DEV_FB_USED{{{labels}}} 4000")
-            if not gpu.layout or host.parent != "none":
+            if not gpu.layout_at(at) or host.parent != "none":
                 labels = self._labels(host, gpu, number, None, 0, [], at)[0]
                 families["DCGM_FI_DEV_POWER_USAGE"].append(f"DCGM_FI_DEV_POWER_USAGE{{{labels}}} 171.500000")
-                if gpu.layout and host.parent == "full":
+                if gpu.layout_at(at) and host.parent == "full":
                     families[gr].append(f"{gr}{{{labels}}} 0.700000")
         order = [f for f in families if families[f]]
         self.rng.shuffle(order)
@@ -138,7 +157,7 @@ class Printer:
         values["util"] = str(percent)
         if style == "renamed-ratio":
             values["util"] = f"{percent / 100:.6f}"
-        values = {k: v for k, v in values.items() if k in host.fields}
+        values = {k: v for k, v in values.items() if k in host.fields and not (k == "util" and slices)}
         pinned = slices and index % 10 == 0
         for what in list(values):
             luck = rng.random()
@@ -151,6 +170,9 @@ class Printer:
                     values[what] = rng.choice(["2147483632", "4294967295", "127000", "9223372036854775794"])
             elif "clamp" in host.troubles and luck < 0.2 and what != "util" and not slices:
                 values[what] = f"{rng.uniform(1.001, 1.099):.6f}"
+            elif "clamp" in host.troubles and luck < 0.25 and what == "util" and style != "renamed-ratio":
+                values[what] = str(rng.randrange(101, 111))
+                self.scene.features.add("GPU_UTIL above 100")
         return values
 
     def _line(self, host: Host, family: str, labels: str, value: str) -> list[str]:
@@ -212,44 +234,3 @@ class Printer:
             }.get(host.label_style, f',container="main",namespace="{job.space}",pod="{job.name}"')
             texts.append(head + text + (f',vgpu="{replica}"' if host.replicas > 1 else ""))
         return texts
-
-    # ---- Kubernetes
-
-    def _lists(self, cluster: str, hosts: list[Host]) -> None:
-
-        rng, say, scene = self.rng, self.scene.features.add, self.scene
-        split = rng.random() < 0.3
-        at = -rng.randrange(0, 300)
-        while at <= scene.evidence_end:
-            nodes = [node_object(self, h, at) for h in hosts if h.present(at)]
-            pods = [p for h in hosts for p in pod_objects(self, h, at)]
-            spaces = [
-                {
-                    "apiVersion": "v1",
-                    "kind": "Namespace",
-                    "metadata": {"name": n, **{k: {"team": v} for k, v in more.items()}},
-                }
-                for n, more in scene.namespaces.items()
-            ]
-            where = {"kind": "kubernetes", "cluster": cluster, "at": self.stamp(at)}
-            stem = f"kube_{cluster}_{'m' if at < 0 else ''}{abs(at):06d}"
-            if split and nodes:
-                say("nodes and pods in lists of their own")
-                for kind, items in (("NodeList", nodes), ("PodList", pods), ("NamespaceList", spaces)):
-                    bare = [{k: v for k, v in i.items() if k not in {"kind", "apiVersion"}} for i in items]
-                    document = {"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": bare}
-                    self.add(f"{stem}_{kind}.json", json.dumps(document), **where)
-            elif nodes:
-                document = {
-                    "apiVersion": "v1",
-                    "kind": "List",
-                    "metadata": {"resourceVersion": "1"},
-                    "items": nodes + pods + spaces,
-                }
-                self.add(f"{stem}.json", json.dumps(document), **where)
-            else:
-                document = {"kind": "NodeList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": []}
-                self.add(f"{stem}_none.json", json.dumps(document), **where)
-                document = {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": pods}
-                self.add(f"{stem}_pods.json", json.dumps(document), **where)
-            at += rng.randrange(200, 700)

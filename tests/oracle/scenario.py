@@ -56,9 +56,9 @@ def draw(seed: int, regular: bool = False, two_targets: bool = True) -> Scenario
 
 def _host(scene: Scenario, cluster: str, name: str, two_targets: bool) -> Host:
     rng, length = scene.rng, scene.length
-    kind = rng.choice(["whole", "whole", "whole", "sliced", "mig", "mig"])
+    kind = rng.choice(["whole", "whole", "whole", "sliced", "sliced", "mig", "mig", "mig"])
     model = rng.choice({"mig": ["a100", "h100", "a30"]}.get(kind, ["h100", "a100", "t4"]))
-    size = rng.choice([1, 2]) if kind != "whole" else rng.choice([1, 2, 3, 4])
+    size = rng.choice({"whole": [1, 2, 3, 4], "sliced": [1, 2], "mig": [1, 2, 2, 3]}[kind])
     tag = f"{cluster}-{name}"
     gpus = [Gpu(f"00000000:{16 + i:02X}:00.0", [(-(10**6), f"GPU-{tag}-{i}")]) for i in range(size)]
     host = Host(cluster, name, model, gpus)
@@ -85,18 +85,63 @@ def _host(scene: Scenario, cluster: str, name: str, two_targets: bool) -> Host:
             say("mig with GR_ENGINE_ACTIVE alone")
         if host.parent != "none":
             say("mig parent rows beside the instances")
+        _mig_troubles(scene, host)
     if kind == "sliced":
         host.replicas = rng.choice([2, 3, 4])
         host.shared_resource = rng.choice(["nvidia.com/gpu", "nvidia.com/gpu.shared"])
         say("time-sliced GPUs")
+        host.per_process = host.labels and "util" in host.fields and rng.random() < 0.5
+        if host.per_process:
+            say("GPU_UTIL per process beside the device's")
+    if kind != "mig":
+        _counters_and_kubelet(scene, host)
     if kind == "whole":
         host.plain_labels = rng.random() < 0.7
     _troubles(scene, host, kind, two_targets)
-    if not host.labels:
+    if not host.labels and not host.kubelet:
         say("no pod labels: node share")
     for trouble in host.troubles:
         say(trouble)
     return host
+
+
+def _mig_troubles(scene: Scenario, host: Host) -> None:
+    """MIG strategies, whole GPUs between cut ones, new layouts on the way."""
+    rng, say = scene.rng, scene.features.add
+    luck = rng.random()
+    layouts = LAYOUTS[host.model]
+    if luck < 0.25:
+        host.single = True
+        slices = rng.choice([cut for cut in layouts if len(set(cut)) == 1])
+        for gpu in host.gpus:
+            gpu.layout = {str(i + 1): n for i, n in enumerate(slices)}
+        say("mig strategy single")
+    elif luck < 0.5 and len(host.gpus) > 1:
+        host.gpus[rng.randrange(len(host.gpus))].layout = {}
+        say("whole and MIG GPUs on one node")
+    if not host.single and rng.random() < 0.4:
+        gpu = rng.choice(host.gpus)
+        new = rng.choice([cut for cut in [*layouts, ()] if cut != tuple(gpu.layout.values())])
+        base = rng.choice([0, 7])
+        gpu.recut = (rng.randrange(600, scene.length - 400), {str(base + i + 1): n for i, n in enumerate(new)})
+        say("mig layout changes")
+    elif rng.random() < 0.3 and max(len(g.layout) for g in host.gpus) > 1:
+        start = rng.randrange(300, scene.length - 600)
+        max(host.gpus, key=lambda g: len(g.layout)).gaps.append((start, start + 150))
+        say("rows of some instances missing for minutes")
+
+
+def _counters_and_kubelet(scene: Scenario, host: Host) -> None:
+    """Profiling counters that stand still, pod-resources lists."""
+    rng, say = scene.rng, scene.features.add
+    if "util" in host.fields and len(host.fields) > 1 and rng.random() < 0.35:
+        start = rng.randrange(0, scene.length - 1000)
+        rng.choice(host.gpus).frozen = (start, start + rng.choice([500, 600, 640, 700, 1500]))
+        host.tensor = rng.random() < 0.5
+        say("profiling counters frozen")
+    if rng.random() < 0.25:
+        host.kubelet, host.labels, host.per_process = True, False, False
+        say("pod-resources lists")
 
 
 def _troubles(scene: Scenario, host: Host, kind: str, two_targets: bool) -> None:
@@ -161,7 +206,7 @@ def _troubles(scene: Scenario, host: Host, kind: str, two_targets: bool) -> None
             if size > 1:
                 gpu.absent.append((at - rng.choice([100, 700]), at))
             say("another card in the slot")
-        elif trouble == "hidden" and kind == "whole" and size > 1:
+        elif trouble == "hidden" and kind == "whole" and size > 1 and not host.kubelet:
             for gpu in host.gpus[size - 1 :]:
                 gpu.hidden = True
             say("a device the exporter never shows")

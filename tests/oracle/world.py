@@ -28,6 +28,13 @@ class Gpu:
     layout: dict[str, int] = field(default_factory=dict)
     absent: list[tuple[int, int]] = field(default_factory=list)
     hidden: bool = False  # the exporter never shows it
+    recut: tuple[int, dict[str, int]] | None = None  # from when another layout
+    gaps: list[tuple[int, int]] = field(default_factory=list)  # only its first instance is shown
+    frozen: tuple[int, int] | None = None  # profiling counters stand at 0
+
+    def layout_at(self, at: int) -> dict[str, int]:
+        """MIG layout at an instant."""
+        return self.recut[1] if self.recut and at >= self.recut[0] else self.layout
 
 
 @dataclass
@@ -46,6 +53,7 @@ class Job:
     devices: list[tuple[int, str | None]]  # index of GPU, gi; repeated per replica
     shape: str = "plain"  # plain, two, init, sidecar
     fails: bool = False
+    untimed: bool = False  # ends without any finishedAt, as evicted pods do
     deleted: bool = False  # leaves the lists while running
     labelled_from: int = 0
     linger: int = 0
@@ -63,6 +71,10 @@ class Host:
     replicas: int = 1
     shared_resource: str = "nvidia.com/gpu"
     labels: bool = True  # exporter knows pods
+    kubelet: bool = False  # pod-resources lists name the devices
+    per_process: bool = False  # GPU_UTIL rows per pod beside the device's own
+    single: bool = False  # MIG strategy: nvidia.com/gpu means instances
+    tensor: bool = False
     style: str = "old"
     restyle_at: int | None = None
     restyle: str = "old"
