@@ -116,13 +116,15 @@ intervals as (
     from pods as p
     left join teams as t on t.cluster = p.cluster and t.pod_uid = p.pod_uid and t.resource = p.resource
     union all
+    -- What the API server said of a pod counts for its whole life, an import only where there is no word from there.
     select
-        cluster, pod_uid, resource, quantity, namespace, pod, node, coalesce(nullif(team, ''), '(unmapped)'),
-        'import', coalesce(workload_kind, 'Pod'), cast(null as varchar), cast(null as bigint), cast(null as varchar),
-        cast(null as bigint), cast(null as bigint), created_at, started_at, finished_at,
-        case when finished_at is null then 'open' else 'finished' end, source
-    from raw.allocation_history
-    where date < cast($end_at as date)
+        h.cluster, h.pod_uid, h.resource, h.quantity, h.namespace, h.pod, h.node,
+        coalesce(nullif(h.team, ''), '(unmapped)'), 'import', coalesce(h.workload_kind, 'Pod'), cast(null as varchar),
+        cast(null as bigint), cast(null as varchar), cast(null as bigint), cast(null as bigint), h.created_at,
+        h.started_at, h.finished_at, case when h.finished_at is null then 'open' else 'finished' end, h.source
+    from raw.allocation_history as h
+    left join pods as p on p.cluster = h.cluster and p.pod_uid = h.pod_uid and p.resource = h.resource
+    where h.date < cast($end_at as date) and p.pod_uid is null
 ),
 days as (
     select cast(day_at as timestamp) as day_at
