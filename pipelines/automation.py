@@ -24,7 +24,9 @@ SETTLED = timedelta(minutes=90)
 # A run that died is retried whole, because its steps share one lock and one set of marks.
 RETRY = {"dagster/retry_strategy": "ALL_STEPS"}
 
-Job = Any  # dagster's UnresolvedAssetJobDefinition is not exported
+# Dagster exports neither of these types.
+Job = Any
+Schedule = Any
 
 
 def build_jobs(hourly: dg.HourlyPartitionsDefinition, daily: dg.DailyPartitionsDefinition) -> dict[str, Job]:
@@ -46,7 +48,7 @@ def build_jobs(hourly: dg.HourlyPartitionsDefinition, daily: dg.DailyPartitionsD
     }  # fmt: skip
 
 
-def build_schedules(jobs: Mapping[str, Job], daily: dg.DailyPartitionsDefinition) -> list[dg.ScheduleDefinition]:
+def build_schedules(jobs: Mapping[str, Job], daily: dg.DailyPartitionsDefinition) -> list[Schedule]:
     """Ingest each hour at :05, build each day at 00:30, compact on Sundays at 03:00; all UTC."""
     ingest = dg.build_schedule_from_partitioned_job(jobs[INGEST], minute_of_hour=5, name="ingest_hourly_schedule")
 

@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from pipelines import console
-from pipelines.commands import build, doctor, export, ingest, query, ui
+from pipelines.commands import build, demo, doctor, export, fleet, ingest, query, ui
 from warehouse.errors import BadInput, LakeBusy
 
 log = logging.getLogger(__name__)
@@ -39,6 +39,8 @@ def _common(
     console.set_up_logging(verbose)
 
 
+app.command()(demo.demo)
+app.add_typer(fleet.app, name="fleet")
 app.add_typer(ingest.app, name="ingest")
 app.command()(build.build)
 app.command()(query.query)

@@ -5,6 +5,7 @@ Belongs here: which assets, checks, jobs, schedules, sensors and resources there
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -20,6 +21,8 @@ from pipelines.settings import Settings, load
 from warehouse.lake import Lake
 from warehouse.models import SQL_DIRECTORY, load_models
 
+# Single-run backfills are called beta since 1.8; without this every start prints the warning for every asset.
+warnings.filterwarnings("ignore", category=dg.BetaWarning)
 # Collectors scrape by the minute and are sealed by the hour: a raw day without news for this long is late.
 RAW_MAX_AGE = timedelta(hours=26)
 

@@ -1,4 +1,4 @@
-"""Settings, resolved in one place: file < environment < flags. Nothing below this floor reads the environment.
+"""Settings, resolved in one place: lake's file < file < environment < flags. Nothing below reads the environment.
 
 Belongs here: the settings themselves, their layers and where each value came from. Not here: what
 is done with them, and how the models get them (`assets/recorded.py` writes them to raw tables).
@@ -169,16 +169,16 @@ def mask(text: str) -> str:
     return re.sub(r"(?i)(bearer\s+|token=|password=)\S+", r"\1***", text)
 
 
-def _read_file(environ: Mapping[str, str], folder: Path) -> tuple[Path | None, dict[str, Any]]:
+def _find_file(environ: Mapping[str, str], folder: Path) -> Path | None:
     named = environ.get("STRANDLINE_CONFIG")
-    if named:
-        path: Path | None = Path(named)
-        if not Path(named).is_file():
-            raise BadInput(f"STRANDLINE_CONFIG names {named}, which is no file")
-    else:
-        path = next((folder / name for name in FILES if (folder / name).is_file()), None)
+    if named and not Path(named).is_file():
+        raise BadInput(f"STRANDLINE_CONFIG names {named}, which is no file")
+    return Path(named) if named else next((folder / n for n in FILES if (folder / n).is_file()), None)
+
+
+def _read_file(path: Path | None) -> dict[str, Any]:
     if path is None:
-        return None, {}
+        return {}
     source_of = TomlConfigSettingsSource if path.suffix == ".toml" else YamlConfigSettingsSource
     try:
         content: Any = source_of(Settings, path)()
@@ -189,28 +189,42 @@ def _read_file(environ: Mapping[str, str], folder: Path) -> tuple[Path | None, d
     unknown = sorted(set(content) - set(Settings.model_fields))
     if unknown:
         raise BadInput(f"{path}: unknown setting {unknown[0]!r}; known: {', '.join(Settings.model_fields)}")
-    return path, content
+    return content
 
 
 def load(
     flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> Resolved:
-    """Resolve the settings: file < environment < flags (a flag of None was not given).
+    """Resolve the settings: the lake's own file < file < environment < flags (a flag of None was not given).
 
     The file is the one `STRANDLINE_CONFIG` names, else strandline.toml or .yaml in `folder` (default: the
-    current one). Raises `BadInput` naming the setting and where its value came from.
+    current one). A lake may carry a strandline.toml in its folder, for what belongs to its data (the demo's
+    team mapping does). Raises `BadInput` naming the setting and where its value came from.
     """
     environ = os.environ if environ is None else environ
-    path, from_file = _read_file(environ, folder or Path.cwd())
+    path = _find_file(environ, folder or Path.cwd())
+    from_file = _read_file(path)
     env_source = EnvSettingsSource(Settings)
     env_source.env_vars = {k.lower(): v for k, v in environ.items() if v}
     from_env = env_source()
     from_flags = {k: v for k, v in (flags or {}).items() if v is not None}
-    origins = {k: f"file {path}" for k in from_file}
-    origins |= {k: f"environment {PREFIX}{k.upper()}" for k in from_env}
-    origins |= {k: f"flag --{k.replace('_', '-')}" for k in from_flags}
+    layers = [(from_file, f"file {path}"), (from_env, "environment"), (from_flags, "flag")]
+    data = next((layer["data"] for layer, _ in reversed(layers) if "data" in layer), "data")
+    own = Path(data) / FILES[0]
+    if own.is_file() and not (path and path.exists() and own.samefile(path)):
+        from_lake = _read_file(own)
+        if "data" in from_lake:
+            raise BadInput(f"{own}: data cannot be set in the lake's own file")
+        layers.insert(0, (from_lake, f"lake's file {own}"))
+    merged: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for layer, origin in layers:
+        merged |= layer
+        for name in layer:
+            suffix = {"environment": f" {PREFIX}{name.upper()}", "flag": f" --{name.replace('_', '-')}"}
+            origins[name] = origin + suffix.get(origin, "")
     try:
-        settings = Settings(**{**from_file, **from_env, **from_flags})
+        settings = Settings(**merged)
     except ValidationError as e:
         first = e.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else "settings"

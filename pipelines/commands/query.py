@@ -32,7 +32,7 @@ def query(
     """Run one read-only query over the published tables (schemas raw, core, mart).
 
     All tables of one query belong to one build. Files outside the lake cannot be read and nothing can be
-    written. Example: strandline query "select team, sum(stranded_gpu_hours) from mart.stranding_hourly group by 1"
+    written. Example: strandline query "select team, sum(stranded_gpu_seconds) from mart.stranding_hourly group by 1"
     """
     from pipelines import reading, results
 
