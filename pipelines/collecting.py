@@ -6,15 +6,19 @@ merging into tables (`assets/sealing.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from pipelines import console
 from pipelines.settings import Settings
 from sources.dcgm import Scrape, parse_scrapes
+from sources.dcgm.collect import Client, collect, scrape_once
+from sources.dcgm.targets import Target, targets_of_discovery, targets_of_urls
 from sources.kubernetes import KubeList
 from sources.kubernetes.lists import check_list
+from sources.pacing import stop_on_signals
 from warehouse.errors import BadInput
 from warehouse.lake import Lake
 from warehouse.landing import Landing, Record
@@ -52,11 +56,44 @@ def read_bytes(path: Path) -> bytes:
         raise BadInput(f"{path}: {e.strerror or e}") from e
 
 
-def land(settings: Settings, records: Iterable[Record]) -> int:
-    """Put records into the landing zone; how many."""
-    kept = list(records)
-    Landing(settings.data).append(kept)
-    return len(kept)
+def targets(urls: Sequence[str], discovery: Sequence[str], cluster: str, node: str | None) -> list[Target]:
+    """Exporters named by URL or by service discovery (file_sd or http_sd JSON); `BadInput` where there is none."""
+    found = targets_of_urls(urls, cluster, node)
+    for source in discovery:
+        found += targets_of_discovery(source, cluster)
+    if not found:
+        raise BadInput(f"no exporter to read{': ' + ', '.join(discovery) + ' names none' if discovery else ''}")
+    return found
+
+
+def scrape_now(settings: Settings, exporters: Sequence[Target], client: Client, at: datetime | None) -> int:
+    """Read every exporter once, land and seal what came; how many did not answer. `at` replaces the time stamp."""
+    scrapes = scrape_once(exporters, client)
+    if at is not None:
+        scrapes = [replace(s, at=at) for s in scrapes]
+    failed = [s for s in scrapes if not s.is_up]
+    for s in failed[:20]:
+        console.say(f"{s.target}: {s.error}")
+    Landing(settings.data).append(s.record() for s in scrapes)
+    seal(settings)
+    return len(failed)
+
+
+def scrape_until_stopped(
+    settings: Settings, exporters: Callable[[], Sequence[Target]], client: Client, every_s: float
+) -> None:
+    """Read every exporter each `every_s` seconds until SIGINT or SIGTERM; bodies land and are sealed by the hour."""
+    landing = Landing(settings.data)
+    with stop_on_signals() as stop:
+        console.say(f"collecting every {every_s:g} s into {settings.data}; Ctrl-C stops")
+        attempts = collect(exporters, lambda some: landing.append(s.record() for s in some), every_s, stop, client)
+    console.say(f"{attempts:,} scrapes landed; they are sealed by the hour in Dagster, or by `strandline build`")
+
+
+def land_files(settings: Settings, records: Iterable[Record]) -> None:
+    """Land captured files and seal them; `BadInput` where one could not be used after all."""
+    Landing(settings.data).append(list(records))
+    raise_for(seal(settings))
 
 
 def seal(settings: Settings, until: datetime | None = None) -> list[str]:

@@ -24,10 +24,9 @@ def set_up_logging(verbose: bool) -> None:
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         stream=sys.stderr,
     )
-    if verbose:
-        # These two narrate every byte; nobody who debugs Strandline wants that.
-        for name in ("urllib3", "asyncio"):
-            logging.getLogger(name).setLevel(logging.INFO)
+    # These narrate every byte, or warn of what is meant; nobody who looks into Strandline wants that.
+    for name in ("urllib3", "asyncio"):
+        logging.getLogger(name).setLevel(logging.INFO if verbose else logging.ERROR)
 
 
 @contextmanager

@@ -24,7 +24,9 @@ def serve(
     at: Annotated[
         str | None,
         typer.Option(
-            "--at", help="Simulated instant to start at (default: the start of the telemetry).", show_default=False
+            "--at",
+            help="Simulated instant to start at (default: now, or the start of the telemetry).",
+            show_default=False,
         ),
     ] = None,
     speed: Annotated[
@@ -49,9 +51,12 @@ def serve(
 ) -> None:
     """Serve DCGM text per node, service discovery and a Kubernetes API per cluster, until stopped (Ctrl-C).
 
-    The same flags as the demo give the same fleet: what is collected here at an instant equals the demo's history.
-    GET /clock tells the simulated time, POST /clock sets it. Everything served is simulated.
+    Without --at and --end-at the fleet lives now, and what is collected from it is like that of a real one. With the
+    demo's flags it is the demo's fleet: what is collected at an instant equals the demo's history. GET /clock tells
+    the simulated time, POST /clock sets it. Everything served is simulated.
     """
+    from datetime import UTC, datetime, timedelta
+
     from exporters.serve import build_app
     from exporters.server import run, write_kubeconfig
     from fleet.clock import Clock
@@ -62,6 +67,11 @@ def serve(
     from warehouse.errors import BadInput
 
     settings = options.settings(data=data)
+    now = datetime.now(UTC).replace(tzinfo=None, microsecond=0)
+    if at is None and end_at is None:
+        # Half of the telemetry lies ahead, for a server that is left running.
+        end_at = (now.replace(hour=0, minute=0, second=0) + timedelta(days=1 + days // 2)).isoformat()
+        at = now.isoformat()
     spec = fleet_spec(
         seed=seed,
         end_at=end_at,
@@ -85,6 +95,6 @@ def serve(
             f"SIMULATED fleet of {len(world.nodes)} nodes on {url} at {start} (speed {speed:g}); Ctrl-C stops it"
         )
         console.say(f"  strandline ingest dcgm --sd {url}/sd/targets --every {spec.interval_s}s")
-        console.say(f"  strandline ingest kubernetes --kubeconfig {path} --every {spec.snapshot_s}s")
+        console.say(f"  strandline ingest kubernetes --kubeconfig {path} --all-contexts --every {spec.snapshot_s}s")
 
     run(build_app(world, Clock(start, speed), pod_labels=pod_labels), host=host, port=port, started=started)
