@@ -205,12 +205,13 @@ def _lost(node: Node, cover_end: Ends) -> None:
                 own[s.at] = max(own[s.at], cover_end[s.cluster, s.target, s.at])
         without = [s.at for s in node.scrapes if s.target in targets and s.slots and slot.name not in s.slots]
         for start, end in slot.capacity:
+            came = max((at for at, item in node.lists if item is None and at < start), default=-FOREVER)
             inside = sorted(at for at in own if start <= at <= end)
             for before, after in zip([None, *inside], [*inside, end], strict=True):
-                since = start if before is None else before
+                since = before if before is not None else came
                 missing = min((at for at in without if since <= at < after and at != before), default=None)
                 if missing is not None and after - missing > LOST_AFTER:
-                    slot.lost.append((missing if before is None else own[before], after))
+                    slot.lost.append((max(start, missing) if before is None else own[before], after))
 
 
 def _transitions(node: Node) -> None:

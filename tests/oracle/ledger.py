@@ -22,8 +22,9 @@ How the rules were read where they leave room:
  8. Allocatable below capacity is counted per resource in advertised units (GPU, instance, replica). Lost devices of
     that resource count towards the difference first, then free devices, then held ones, highest address first.
  9. Lost is judged per slot within one validity, by scrapes of the targets that ever showed it (all the node's, for a
-    slot never shown). A slot not yet or never sampled has no last cover: it is lost from the first scrape that carries
-    others without it. A single MIG instance is never lost on its own.
+    slot never shown). A slot not yet or never sampled has no last cover: it is lost from the first scrape since the
+    node is there that carries others without it, also one before the slot's own first evidence. A single MIG instance
+    is never lost on its own.
 10. Of two targets that cover one slot at once the newer sample stands; of two at one instant the smaller target name.
 11. A sample's activity is the first valid of SM, GR, GPU_UTIL of that sample; a newer sample without any leaves the
     time unobserved even where an older one still covers. Resident adds valid GPU_UTIL over covered held time.

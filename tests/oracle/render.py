@@ -177,7 +177,7 @@ class Printer:
 
     def _line(self, host: Host, family: str, labels: str, value: str) -> list[str]:
         rng, lines = self.rng, [f"{family}{{{labels}}} {value}"]
-        if "duplicate-series" in host.troubles and rng.random() < 0.05:
+        if "duplicate-series" in host.troubles and rng.random() < 0.05 and value != "NaN":
             lines.append(f"{family}{{{labels}}} 0.010000")
             if (
                 family == "DCGM_FI_DEV_GPU_UTIL"
