@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assets.rescaling import Rescale, rescaled, wanted
 from sources.dcgm import Scrape, parse_scrapes
 from sources.dcgm.scrape import rank as scrape_rank
 from sources.dcgm.verdicts import Verdicts
@@ -31,22 +32,24 @@ _SNAPSHOT = ("cluster", "snapshot_at", "kind")
 def merge_scrapes(
     held: Mapping[str, pa.Table], scrapes: Sequence[Scrape], overrides: Mapping[str, str] | None = None,
     tolerance_s: float = 300.0,
-) -> Tables:  # fmt: skip
-    """Raw tables of DCGM for the hours of `held` (all their rows) with these scrapes merged in."""
+) -> tuple[Tables, list[Rescale]]:  # fmt: skip
+    """Raw tables of DCGM for the hours of `held` (all their rows) with these scrapes merged in, and which of
+    the rows held changed their unit."""
     verdicts = Verdicts(overrides, held["raw.field_maps"])
     beaten = _beaten_scrapes(held["raw.scrapes"], scrapes)
     new = parse_scrapes(scrapes, tolerance_s=tolerance_s, verdicts=verdicts, beaten=beaten)
     taken = new["raw.scrapes"].select(list(_ATTEMPT))
     sampled = taken.rename_columns(["cluster", "sampled_at", "target"])
-    samples = _rescaled(held["raw.dcgm_samples"], verdicts)
-    samples = _without(samples, sampled)
+    rescales = wanted(verdicts, held["raw.dcgm_samples"])
+    samples = _without(rescaled(held["raw.dcgm_samples"], rescales), sampled)
     samples = _without(samples, new["raw.dcgm_samples"].select(list(CONTRACTS["raw.dcgm_samples"].key)))
+    # Samples before field maps: `rescaling.recover` counts on it.
     return {
         "raw.scrapes": _joined(_without(held["raw.scrapes"], taken), new["raw.scrapes"]),
         "raw.dcgm_samples": _joined(samples, new["raw.dcgm_samples"]),
         "raw.rejected_lines": _joined(_without(held["raw.rejected_lines"], taken), new["raw.rejected_lines"]),
         "raw.field_maps": new["raw.field_maps"],
-    }
+    }, rescales
 
 
 def _beaten_scrapes(held: pa.Table, scrapes: Sequence[Scrape]) -> set[tuple[Any, ...]]:
@@ -64,19 +67,6 @@ def _beaten_scrapes(held: pa.Table, scrapes: Sequence[Scrape]) -> set[tuple[Any,
         if key in best and held_rank < best[key]:
             beaten.add(key)
     return beaten
-
-
-def _rescaled(samples: pa.Table, verdicts: Verdicts) -> pa.Table:
-    """Samples held, in the unit that the verdict now says; the exporter's figure has at most six decimals."""
-    for period, column, old, new in verdicts.changed():
-        mine = pc.and_(
-            pc.and_(pc.equal(samples["cluster"], period.cluster), pc.equal(samples["target"], period.target)),
-            pc.equal(samples["hour"], pa.scalar(period.hour, pa.timestamp("us"))),
-        )
-        exported = samples[column] if old == 1.0 else pc.round(pc.divide(samples[column], old), 6)
-        values = pc.if_else(mine, pc.multiply(exported, new), samples[column])
-        samples = samples.set_column(samples.schema.get_field_index(column), samples.schema.field(column), values)
-    return samples
 
 
 def merge_lists(held: Mapping[str, pa.Table], lists: Sequence[KubeList]) -> Tables:

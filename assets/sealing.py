@@ -13,6 +13,7 @@ from datetime import date, datetime, timedelta
 
 import pyarrow as pa
 
+from assets import rescaling
 from assets.merging import DCGM_TABLES, Tables, merge_lists, merge_scrapes
 from sources.dcgm import Scrape
 from sources.kubernetes import KubeList
@@ -59,6 +60,7 @@ def seal(  # noqa: PLR0917  (settings with defaults, given by name)
     landing = Landing(lake.root)
     tell = progress or (lambda step: None)
     with lake.writer():
+        rescaling.recover(lake, run_id)
         for files, records in _batches(landing, until, report):
             _seal_batch(lake, records, report, run_id, overrides, tolerance_s, tell)
             tell("delete")
@@ -101,10 +103,12 @@ def _seal_batch(  # noqa: PLR0917
     scrapes = [Scrape.of(r) for r in records if r.kind == "dcgm"]
     lists = [KubeList.of(r) for r in records if r.kind != "dcgm"]
     merged: Tables = {}
+    rescales: list[rescaling.Rescale] = []
     held: Tables = {}
     if scrapes:
         held |= {t: lake.read(t, start=start, end=end) for t in DCGM_TABLES}
-        merged |= merge_scrapes(held, scrapes, overrides, tolerance_s)
+        tables, rescales = merge_scrapes(held, scrapes, overrides, tolerance_s)
+        merged |= tables
     if lists:
         held |= {t: lake.read(t, start=start, end=end) for t in KUBE_TABLES}
         merged |= merge_lists(held, lists)
@@ -117,9 +121,15 @@ def _seal_batch(  # noqa: PLR0917
         tell("mark")
         # The hours before and after too: a sample stands until the next scrape, which may be over midnight.
         lake.mark(dates, "sealed")
+    if rescales:
+        tell("journal")
+        rescaling.journal(lake, rescales)
     for table, rows in changed.items():
         tell(f"replace {table}")
         report.versions[table] = lake.replace(table, rows, start, end, run_id, mark=False)
+    if rescales:
+        tell("forget")
+        rescaling.forget(lake)
 
 
 def _floor(at: datetime) -> datetime:

@@ -25,6 +25,8 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from warehouse.durable import sync_directory
+
 _MAGIC = b"SLAND1\n\0"
 _LENGTHS = struct.Struct("<II")
 _NO_BODY = 0xFFFFFFFF
@@ -134,10 +136,10 @@ class Landing:
         while True:
             if not path.parent.is_dir():
                 path.parent.mkdir(exist_ok=True)
-                _sync_folder(self.folder)
+                sync_directory(self.folder)
             try:
                 os.replace(tmp, path)
-                _sync_folder(path.parent)
+                sync_directory(path.parent)
                 return path
             except FileNotFoundError:
                 continue  # the emptied hour was just removed; make it again
@@ -173,11 +175,3 @@ def _unpack(data: bytes, name: str) -> Iterator[Record]:
         content = None if body == _NO_BODY else payload[position : position + length]
         position += length
         yield Record(kind, cluster, target, datetime.fromisoformat(at), meta, content)
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

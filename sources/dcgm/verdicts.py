@@ -163,12 +163,13 @@ class Verdicts:
         }  # fmt: skip
         return pa.table([by_name[f.name] for f in schema], schema=schema)
 
-    def changed(self) -> Iterator[tuple[Period, str, float, float]]:
-        """Known metrics whose factor is now another: period, column, old and new factor."""
+    def changed(self) -> Iterator[tuple[Period, str, str, float, float, str]]:
+        """Known metrics whose factor is now another: period, column, metric, old and new factor, verdict."""
         for row in self._known:
-            if resolve(row["source_name"]) is None:
+            name = row["source_name"]
+            if resolve(name) is None:
                 continue
             period = Period(row["cluster"], row["target"], row["hour"])
-            factor, _ = self.factor(period, row["source_name"])
+            factor, verdict = self.factor(period, name)
             if factor != row["factor"]:
-                yield period, row["column_name"], row["factor"], factor
+                yield period, row["column_name"], name, row["factor"], factor, verdict
