@@ -57,6 +57,8 @@ class Client:
                 body, error = None, f"HTTP {status}"
         except _Abandoned as reason:
             error, status = str(reason), None
+        except urllib3.exceptions.NewConnectionError as reason:  # which urllib3 counts among the timeouts
+            error = f"no connection: {str(reason).rsplit(': ', 1)[-1]}"[:500]
         except urllib3.exceptions.TimeoutError:
             error = f"no answer within {self.timeout_s:g} s"
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as reason:
@@ -130,8 +132,8 @@ class _Collector:
         with ThreadPoolExecutor(max(1, self.client.connections)) as pool:
             flush_at = time.monotonic() + _FLUSH_S
             while not self.stop.is_set():
-                attempts += self._start_due(pool)
                 self._gather()
+                attempts += self._start_due(pool)
                 now = time.monotonic()
                 if now >= flush_at:
                     self._flush()
