@@ -33,9 +33,10 @@ _LONGEST_STATISTIC = 64
 
 @dataclass(frozen=True)
 class NewFile:
-    """A file that is written and not yet committed."""
+    """A file that is written and not yet committed: the log's entry, where it lies, its rows."""
 
     action: AddAction
+    path: Path
     rows: int
 
 
@@ -55,14 +56,31 @@ def write_file(
     day: date | None,
 ) -> NewFile:
     """Write the rows of SELECT `source` (`rows` of them, all of date `day`) to a new file under the table."""
+    columns = ", ".join(quote(c) for c in contract.columns if c not in contract.partition_by)
+    order = f"order by {', '.join(quote(c) for c in contract.key)}" if rows <= SORT_ROWS else ""
+    return copy_to_file(connection, f"select {columns} from ({source}) {order}", {}, contract, directory, day)
+
+
+def copy_to_file(  # noqa: PLR0917
+    connection: duckdb.DuckDBPyConnection,
+    query: str,
+    parameters: Mapping[str, Any],
+    contract: Table,
+    directory: Path,
+    day: date | None,
+) -> NewFile:
+    """Write what `query` yields, all columns but the partition in their final types, to a new file of date `day`."""
     partition = f"date={day.isoformat()}/" if day is not None else ""
     relative = f"{partition}part-{uuid.uuid4()}.parquet"
     path = directory / relative
     path.parent.mkdir(parents=True, exist_ok=True)
-    columns = ", ".join(quote(c) for c in contract.columns if c not in contract.partition_by)
-    order = f"order by {', '.join(quote(c) for c in contract.key)}" if rows <= SORT_ROWS else ""
-    statement = f"copy (select {columns} from ({source}) {order}) to {literal(str(path))} ({PARQUET})"
-    _, count, size, _, columns_found, *_ = connection.execute(statement).fetchall()[0]
+    statement = f"copy ({query}) to {literal(str(path))} ({PARQUET})"
+    try:
+        copied = connection.execute(statement, dict(parameters) or None).fetchall()
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    _, count, size, _, columns_found, *_ = copied[0]
     action = AddAction(
         relative,
         size,
@@ -71,7 +89,7 @@ def write_file(
         True,
         json.dumps(_statistics(contract, count, columns_found)),
     )
-    return NewFile(action, count)
+    return NewFile(action, path, count)
 
 
 def _statistics(contract: Table, rows: int, found: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:

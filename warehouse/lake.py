@@ -64,9 +64,16 @@ class Lake:
 
     def dates(self, table: str) -> list[date]:
         """Dates for which the newest version holds rows, in order."""
-        opened = delta.open_table(self.root, self.contract(table).name)
-        files = delta.data_files(opened) if opened else []
-        return sorted({f.day for f in files if f.day is not None and f.rows})
+        return sorted(self.rows_by_date(table))
+
+    def rows_by_date(self, table: str) -> dict[date, int]:
+        """Rows of every date in the newest version, from the log; empty for tables without date partitions."""
+        newest = delta.open_table(self.root, self.contract(table).name)
+        counts: dict[date, int] = {}
+        for file in delta.data_files(newest) if newest else []:
+            if file.day is not None and file.rows:
+                counts[file.day] = counts.get(file.day, 0) + file.rows
+        return counts
 
     def relation(self, table: str, version: int | None = None) -> str:
         """A SELECT over the newest (or given) committed version, for a connection of `engine.open_database`."""
@@ -141,7 +148,7 @@ class Lake:
         target = connection if connection is not None else own
         assert target is not None
         try:
-            staged = Staged(target, contract, window)
+            staged = Staged(target, contract, window, delta.table_path(self.root, table))
             try:
                 yield staged
             finally:
@@ -181,8 +188,8 @@ class Lake:
         """One new file a date: the staged rows, and of `partial` files those outside the window."""
         contract = staged.contract
         directory = delta.table_path(self.root, contract.name)
+        written = staged.take_files()  # date tables only, whose partitions are replaced whole
         counts = staged.rows_by_date()
-        written = []
         for day in sorted({*counts, *(f.day for f in partial)}, key=lambda d: d or date.min):
             sources = [f"select * from {staged.name}" + (f" where date = {literal(day)}" if day else "")]
             rows = counts.get(day, 0)

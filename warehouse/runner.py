@@ -27,6 +27,8 @@ from warehouse.state import Mark
 from warehouse.windows import DAY, chunks, contiguous, days
 
 CHUNK_DAYS = 7
+# at this many input rows a date, a temporary table of the result costs more than it saves
+HEAVY_ROWS = 1_000_000
 LOOK_BACK = 2 * DAY
 
 
@@ -70,11 +72,13 @@ class _Run:
         newest: date,
         known: frozenset[date],
         chunk_days: int,
+        heavy_rows: int,
         due: set[date],
         marked: set[date],
     ) -> None:
         self.lake, self.connection, self.run_id = lake, connection, run_id
-        self.models, self.newest, self.known, self.chunk_days = models, newest, known, chunk_days
+        self.models, self.newest, self.known = models, newest, known
+        self.chunk_days, self.heavy_rows = chunk_days, heavy_rows
         self.due = {name: set(due) for name in models}
         self.marked = set(marked)
         self.new_marks: list[Mark] = []
@@ -109,17 +113,26 @@ class _Run:
         with self.lake.stage(model.name, connection=self.connection) as staged:
             staged.add_query(model.sql, _parameters(model, first, last + DAY), str(model.path))
             self.lake.commit(staged, self.run_id)
-            return staged.rows()
+            return staged.checked
 
     def _window(self, model: Model, start: date, end: date) -> int:
         with self.lake.stage(model.name, start, end, self.connection) as staged:
-            for first, last in chunks(start, end, self.chunk_days):
-                staged.add_query(model.sql, _parameters(model, first, last), str(model.path), (first, last))
+            if self._is_heavy(model, start, end):
+                for day in days(start, end):
+                    staged.write_query(model.sql, _parameters(model, day, day + DAY), str(model.path), day)
+            else:
+                for first, last in chunks(start, end, self.chunk_days):
+                    staged.add_query(model.sql, _parameters(model, first, last), str(model.path), (first, last))
             found = None
             if staged.contract.spans:
                 found = changes(staged, self.lake.relation(model.name), self.newest)
             self.lake.commit(staged, self.run_id, before=lambda: self._follow(model, found))
-            return staged.rows()
+            return staged.checked
+
+    def _is_heavy(self, model: Model, start: date, end: date) -> bool:
+        """Whether a date of an input is so large that statements take one date each and write files at once."""
+        sizes = [self.lake.rows_by_date(name) for name in model.inputs]
+        return any(rows >= self.heavy_rows for size in sizes for day, rows in size.items() if start <= day < end)
 
     def _follow(self, model: Model, found: Changes | None) -> None:
         """Add what changed intervals touch to the dates due; the marks make that survive a crash."""
@@ -183,6 +196,7 @@ def run_models(
     memory_limit: str | None = None,
     threads: int | None = None,
     chunk_days: int = CHUNK_DAYS,
+    heavy_rows: int = HEAVY_ROWS,
     progress: Progress | None = None,
 ) -> list[ModelReport]:
     """Compute [start, end) of the named models (selectors as in `select_models`) without publishing.
@@ -202,6 +216,7 @@ def run_models(
             memory_limit=memory_limit,
             threads=threads,
             chunk_days=chunk_days,
+            heavy_rows=heavy_rows,
             progress=progress,
         )
         return reports
@@ -219,12 +234,14 @@ def build(  # noqa: PLR0917
     memory_limit: str | None = None,
     threads: int | None = None,
     chunk_days: int = CHUNK_DAYS,
+    heavy_rows: int = HEAVY_ROWS,
 ) -> BuildReport:
     """Compute the models over [start, end) (or what changed, see `due_dates`), publish, clear the marks taken up.
 
     `select` limits the models (`name`, `+name`, `name+`); such a build clears no marks, since other models still
-    need them. `progress` is told what is being computed. `chunk_days` bounds the memory of one statement.
-    Raises `BadInput` where a model or its rows do not fit, and `LakeBusy` where another process writes.
+    need them. `progress` is told what is being computed. `chunk_days` bounds the memory of one statement; where a
+    date of an input has `heavy_rows` or more, a statement takes one date. Raises `BadInput` where a model or its rows
+    do not fit, and `LakeBusy` where another process writes.
     """
     begun = time.perf_counter()
     available = models if models is not None else load_models()
@@ -243,6 +260,7 @@ def build(  # noqa: PLR0917
             memory_limit=memory_limit,
             threads=threads,
             chunk_days=chunk_days,
+            heavy_rows=heavy_rows,
             progress=progress,
         )
         lake.publish(build_id)
@@ -262,6 +280,7 @@ def _run(
     memory_limit: str | None,
     threads: int | None,
     chunk_days: int,
+    heavy_rows: int,
     progress: Progress | None,
 ) -> tuple[list[ModelReport], list[Mark]]:
     for name, model in models.items():
@@ -281,6 +300,7 @@ def _run(
             newest=newest,
             known=held,
             chunk_days=chunk_days,
+            heavy_rows=heavy_rows,
             due=due,
             marked={m.date for m in marks},
         )

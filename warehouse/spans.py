@@ -29,7 +29,7 @@ class Changes:
 def _difference(staged: Staged, before: str, columns: list[str]) -> str:
     chosen = ", ".join(quote(c) for c in columns)
     old = f"select {chosen} from ({before}) where {staged.window.sql}"
-    new = f"select {chosen} from {staged.name}"
+    new = f"select {chosen} from {staged.relation}"
     return f"(({old}) except ({new})) union all (({new}) except ({old}))"
 
 

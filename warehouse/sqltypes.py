@@ -73,8 +73,8 @@ def is_convertible(source: str, target: str) -> bool:
     return target == "VARCHAR" and source.startswith("ENUM(")
 
 
-def conforming_columns(contract: Table, described: Sequence[tuple[str, str]], origin: str) -> str:
-    """The select list that brings columns `described` (name, DuckDB type) into the contract's order and types.
+def conforming_columns(contract: Table, described: Sequence[tuple[str, str]], origin: str) -> dict[str, str]:
+    """For each column of the contract the expression that brings columns `described` (name, DuckDB type) into its type.
 
     `origin` names the data in errors. `BadInput` on a missing, unknown or unconvertible column.
     """
@@ -85,10 +85,10 @@ def conforming_columns(contract: Table, described: Sequence[tuple[str, str]], or
         parts = [f"columns missing: {', '.join(missing)}"] if missing else []
         parts += [f"columns not in the contract: {', '.join(unknown)}"] if unknown else []
         raise BadInput(f"{origin}: does not fit the contract of {contract.name}: {'; '.join(parts)}")
-    items = []
+    items = {}
     for field in contract.fields:
         target = duckdb_type(field.arrow)
         if not is_convertible(types[field.name], target):
             raise BadInput(f"{origin}: {contract.name}.{field.name} is {types[field.name]}, the contract says {target}")
-        items.append(f"cast({quote(field.name)} as {target}) as {quote(field.name)}")
-    return ", ".join(items)
+        items[field.name] = f"cast({quote(field.name)} as {target})"
+    return items

@@ -1,39 +1,70 @@
 """Rows on their way into a table: brought to the contract's types, checked, and only then committed.
 
-Staged rows lie in a temporary table of an in-memory DuckDB that spills to disk, so their number is not bound by
-memory. Belongs here: staging and checking rows of one window. Does not: locks, commits.
+Staged rows lie in a temporary table of an in-memory DuckDB that spills to disk, or, where many are expected of one
+date, already in the data file that a commit would add; so their number is not bound by memory.
+Belongs here: staging and checking rows of one window. Does not: locks, commits.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from warehouse.contracts.model import Field, Table
+from warehouse.engine import relation_sql
 from warehouse.errors import BadInput
+from warehouse.files import NewFile, copy_to_file
 from warehouse.sqltypes import conforming_columns, duckdb_type, literal, quote
-from warehouse.windows import WriteWindow
+from warehouse.windows import DAY, WriteWindow
+
+OUTSIDE = "yields rows outside"
 
 
 class Staged:
-    """Rows of one window of one table, in a temporary table of `connection`; `close` drops it."""
+    """Rows of one window of one table, to be committed or dropped by `close`.
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, contract: Table, window: WriteWindow) -> None:
+    `directory` is the table's; `files` are data files already written there, by date; `relation` reads all rows;
+    `checked` is how many rows the last `check` saw.
+    """
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, contract: Table, window: WriteWindow, directory: Path
+    ) -> None:
         self.connection = connection
         self.contract = contract
         self.window = window
+        self.directory = directory
+        self.files: dict[date, NewFile] = {}
+        self.checked = 0
         self.name = f"staged_{uuid.uuid4().hex}"
         columns = ", ".join(f"{quote(f.name)} {duckdb_type(f.arrow)}" for f in contract.fields)
         connection.execute(f"create temp table {self.name} ({columns})")
 
     def close(self) -> None:
-        """Drop the staged rows."""
+        """Drop the staged rows, and files that were not committed."""
         self.connection.execute(f"drop table if exists {self.name}")
+        for file in self.files.values():
+            file.path.unlink(missing_ok=True)
+
+    def take_files(self) -> list[NewFile]:
+        """Hand over the files written, for a commit; `close` leaves them alone from then on."""
+        files, self.files = list(self.files.values()), {}
+        return files
+
+    @property
+    def relation(self) -> str:
+        """The staged rows as a relation to select from."""
+        if not self.files:
+            return self.name
+        paths = [str(f.path.relative_to(self.directory)) for f in self.files.values()]
+        return f"(select * from {self.name} union all {relation_sql(self.contract, self.directory, paths)})"
 
     def add_arrow(self, data: pa.Table | pa.RecordBatchReader, origin: str) -> None:
         """Append Arrow rows; columns by name, any order. `BadInput` where they do not fit the contract."""
@@ -63,8 +94,27 @@ class Staged:
             inside = f"date >= {literal(within[0])} and date < {literal(within[1])}"
             expected = int(self._one(f"select count(*) from {self.name} where {inside}")[0])
             if self.rows() - before != expected:
-                asked = f"({inside}) is not true"
-                raise BadInput(f"{origin}: yields rows outside [{within[0]}, {within[1]}), e.g. {self._example(asked)}")
+                example = self._example(f"({inside}) is not true")
+                raise BadInput(f"{origin}: {OUTSIDE} [{within[0]}, {within[1]}), e.g. {example}")
+
+    def write_query(self, sql: str, parameters: Mapping[str, Any], origin: str, day: date) -> None:
+        """Write the rows of a SELECT, all of date `day`, straight to a data file: for many rows, in no order.
+
+        `BadInput` where it yields another date.
+        """
+        columns = conforming_columns(self.contract, self._describe(sql, parameters, origin), origin)
+        first, *others = [c for c in self.contract.columns if c not in self.contract.partition_by]
+        # in the outermost select list, where no other condition of the query is left to evaluate
+        complaint = f"{OUTSIDE} [{day}, {day + DAY})"
+        guarded = f"case when date = {literal(day)} then {columns[first]} else error({literal(complaint)}) end"
+        rendered = [f"{guarded} as {quote(first)}", *(f"{columns[c]} as {quote(c)}" for c in others)]
+        query = f"select {', '.join(rendered)} from ({sql}\n)"
+        with self._named_errors(origin):
+            file = copy_to_file(self.connection, query, parameters, self.contract, self.directory, day)
+        if file.rows:
+            self.files[day] = file
+        else:
+            file.path.unlink()
 
     def _describe(self, sql: str, parameters: Mapping[str, Any], origin: str) -> list[tuple[str, str]]:
         try:
@@ -73,45 +123,56 @@ class Staged:
             raise BadInput(f"{origin}: {error}") from error
         return [(row[0], row[1]) for row in rows]
 
-    def _insert(self, columns: str, source: str, parameters: Mapping[str, Any], origin: str) -> None:
+    def _insert(self, columns: Mapping[str, str], source: str, parameters: Mapping[str, Any], origin: str) -> None:
+        rendered = ", ".join(columns.values())
+        with self._named_errors(origin):
+            self.connection.execute(
+                f"insert into {self.name} select {rendered} from {source}", dict(parameters) or None
+            )
+
+    @contextmanager
+    def _named_errors(self, origin: str) -> Iterator[None]:
         try:
-            self.connection.execute(f"insert into {self.name} select {columns} from {source}", dict(parameters) or None)
+            yield
         except duckdb.ConversionException as error:
             raise BadInput(f"{origin}: a value does not fit {self.contract.name}: {error}") from error
         except duckdb.Error as error:
+            if OUTSIDE in str(error):
+                raise BadInput(f"{origin}: {error}") from error
             error.add_note(f"while computing {origin}")
             raise
 
     def rows(self) -> int:
         """Number of staged rows."""
-        return int(self._one(f"select count(*) from {self.name}")[0])
+        return int(self._one(f"select count(*) from {self.relation}")[0])
 
     def rows_by_date(self) -> dict[date | None, int]:
         """Staged rows of every date they carry; under None for tables without date partitions."""
         if not self.contract.partition_by:
             return {None: self.rows()}
-        counted = self._all(f"select date, count(*) from {self.name} group by date order by date")
+        counted = self._all(f"select date, count(*) from {self.relation} group by date order by date")
         return {day: int(count) for day, count in counted}
 
     def check(self, origin: str) -> int:
         """Check window, nulls, ranges, allowed values and the key; returns the rows. `BadInput` shows one bad row."""
         rules = _rules(self.contract, self.window)
-        counts = ", ".join(f"count(*) filter (where {condition})" for _, condition in rules)
-        total, *broken = self._one(f"select count(*), {counts} from {self.name}")
+        counts = "".join(f", count(*) filter (where {condition})" for _, condition in rules)
+        total, *broken = self._one(f"select count(*){counts} from {self.relation}")
         for (what, condition), count in zip(rules, broken, strict=True):
             if count:
                 raise BadInput(
                     f"{origin}: {self.contract.name}: {what}: {count} of {total} rows, e.g. {self._example(condition)}"
                 )
         self._check_key(origin)
-        return int(total)
+        self.checked = int(total)
+        return self.checked
 
     def _check_key(self, origin: str) -> None:
         key = ", ".join(quote(c) for c in self.contract.key)
         # one group of 64-bit hashes is several times cheaper than of wide keys; only a collision costs the exact check
-        if not self._all(f"select 1 from {self.name} group by hash({key}) having count(*) > 1 limit 1"):
+        if not self._all(f"select 1 from {self.relation} group by hash({key}) having count(*) > 1 limit 1"):
             return
-        repeated = f"select count(*) as copies, {key} from {self.name} group by {key} having count(*) > 1 limit 1"
+        repeated = f"select count(*) as copies, {key} from {self.relation} group by {key} having count(*) > 1 limit 1"
         for copies, *values in self._all(repeated):
             example = dict(zip(self.contract.key, map(str, values), strict=True))
             raise BadInput(f"{origin}: {self.contract.name}: {copies} rows with one key, e.g. {example}")
@@ -119,7 +180,7 @@ class Staged:
     def _example(self, condition: str) -> dict[str, str]:
         shown = list(dict.fromkeys([*self.contract.key, *_window_columns(self.contract)]))
         columns = ", ".join(quote(c) for c in shown)
-        row = self._one(f"select {columns} from {self.name} where {condition} limit 1")
+        row = self._one(f"select {columns} from {self.relation} where {condition} limit 1")
         return dict(zip(shown, map(str, row), strict=True))
 
     def _all(self, query: str) -> list[tuple[Any, ...]]:

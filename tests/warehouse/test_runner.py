@@ -56,6 +56,33 @@ def test_pieces_of_a_window_make_no_difference_and_one_commit(filled, models, ch
     assert filled.version("mart.days") == 3
 
 
+def test_heavy_dates_go_straight_to_files_and_make_no_difference(filled, models):
+    build(filled, models=models)
+    expected = {t: contents(filled, t) for t in CONTRACTS}
+    direct = Lake(filled.root.parent / "direct", CONTRACTS)
+    direct.replace("raw.events", filled.read("raw.events"), at(1), at(8))
+    for _ in range(2):
+        build(direct, day(1), day(8), models=models, heavy_rows=1)
+        assert {t: contents(direct, t) for t in CONTRACTS} == expected
+    put(direct, at(7, 12), ["a"])
+    put(filled, at(7, 12), ["a"])
+    build(direct, models=models, heavy_rows=1)
+    build(filled, models=models)
+    assert {t: contents(direct, t) for t in CONTRACTS} == {t: contents(filled, t) for t in CONTRACTS}
+
+
+def test_a_heavy_date_is_checked_and_leaves_no_file_when_refused(filled, models, tmp_path):
+    path = tmp_path / "sql/mart/days.sql"
+    good = path.read_text()
+    path.write_text(good.replace("where date >= cast($start_at as date) and", "where"))
+    with pytest.raises(BadInput, match=r"days\.sql: .*yields rows outside"):
+        build(filled, models=small_models_without_rewriting(tmp_path / "sql"), heavy_rows=1)
+    path.write_text(good.replace("count(*) as pods", "-1 as pods"))
+    with pytest.raises(BadInput, match="pods below 0"):
+        build(filled, models=small_models_without_rewriting(tmp_path / "sql"), heavy_rows=1)
+    assert list((filled.root / "lake/mart/days").glob("**/*.parquet")) == []
+
+
 def test_a_lengthened_interval_reaches_back_and_only_changed_parts_go_downstream(filled, models):
     build(filled, models=models)
     put(filled, at(7, 12), ["a"])
