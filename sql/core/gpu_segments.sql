@@ -84,8 +84,7 @@ steps as (
 segments as (
     select
         u.date, u.cluster, u.node, u.pci_bus_id, u.gi_id, u.is_uncarved, u.resource, u.replicas,
-        u.share_start, u.share_end, u.share_parts, s.from_at, s.to_at,
-        date_diff('microsecond', s.from_at, s.to_at) as device_us
+        u.share_start, u.share_end, u.share_parts, s.from_at, s.to_at
     from steps as s
     inner join units as u
         on u.date = s.date and u.cluster = s.cluster and u.node = s.node and u.pci_bus_id = s.pci_bus_id
@@ -161,12 +160,21 @@ judged as (
         ) as is_unavailable
     from described
 ),
--- A device's microseconds are dealt to its units by running sums, so that the units add up to it exactly.
+-- A device's microseconds are dealt to its units by running sums over units and over time since midnight, so that they
+-- add up to the device exactly, also where its units are cut into segments at different instants.
+clocked as (
+    select
+        *,
+        date_diff('microsecond', cast(date as timestamp), from_at) as from_us,
+        date_diff('microsecond', cast(date as timestamp), to_at) as to_us
+    from judged
+),
 dealt as (
     select
         *,
-        (device_us * share_end) // share_parts - (device_us * share_start) // share_parts as unit_us
-    from judged
+        (to_us * share_end) // share_parts - (to_us * share_start) // share_parts
+        - (from_us * share_end) // share_parts + (from_us * share_start) // share_parts as unit_us
+    from clocked
 ),
 parts as (
     select
