@@ -1,37 +1,32 @@
 """Many scrapes to raw.scrapes, raw.dcgm_samples, raw.rejected_lines and raw.field_maps.
 
-Lines are read in `lines.py`, labels in `labels.py`, factors decided in `verdicts.py`; here lines become
-rows (one per GPU or instance and scrape), copies are numbered and tables built. Values are stored as
+Lines are read in `lines.py`, labels in `labels.py`, rows put together in `rows.py`, factors decided in
+`verdicts.py`, tables built in `tables.py`; here it is decided which attempts and lines count. Values are stored as
 `float(text) * factor`, sentinels and values out of range included: core judges them.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sources.dcgm.aliases import resolve
-from sources.dcgm.labels import Attributes, RowKey
 from sources.dcgm.lines import Lines, read_lines
 from sources.dcgm.rows import Rows, assemble
 from sources.dcgm.scrape import Scrape, naive_utc
+from sources.dcgm.tables import METRICS, hour_of, rejected_table, sample_table, scrape_table
 from sources.dcgm.verdicts import Period, Verdicts
 from warehouse.contracts import CONTRACTS
-from warehouse.contracts.raw import DCGM_METRICS
 
-METRICS: tuple[str, ...] = tuple(DCGM_METRICS.split())
 _COLUMN = {name: i for i, name in enumerate(METRICS)}
 _CHUNK_BYTES = 6 << 20  # what stays near the processor; measured best of 1 to 64 MB
-_REJECTED_KEPT = 1000  # per scrape: a body of garbage must not become a table of it
 _EPOCH = datetime(1970, 1, 1)
 
 
@@ -75,10 +70,13 @@ def parse_scrapes(  # noqa: PLR0917  (settings with defaults, given by name)
         chunks.append(_read(ordered[start:end], counts[start:end], verdicts, tolerance_s))
     samples = [_samples(c, verdicts) for c in chunks]
     hashing.join()
+    won_by_chunk = list(zip(chunks, _split(counts, chunks), strict=True))
     tables = {
-        "raw.scrapes": [_attempts(c, won) for c, won in zip(chunks, _split(counts, chunks), strict=True)],
+        "raw.scrapes": [
+            scrape_table(c.scrapes, won, c.lines, c.rows, c.accepted, c.duplicates) for c, won in won_by_chunk
+        ],
         "raw.dcgm_samples": samples,
-        "raw.rejected_lines": [_rejected(c, won) for c, won in zip(chunks, _split(counts, chunks), strict=True)],
+        "raw.rejected_lines": [rejected_table(c.scrapes, won, c.lines) for c, won in won_by_chunk],
     }
     result = {n: pa.concat_tables([CONTRACTS[n].arrow_schema.empty_table(), *t]) for n, t in tables.items()}
     result["raw.dcgm_samples"] = _one_per_key(result["raw.dcgm_samples"], chunks)
@@ -105,7 +103,7 @@ def _hash_ahead(scrapes: Sequence[Scrape]) -> threading.Thread:
 
 
 def _period(scrape: Scrape) -> Period:
-    return Period(scrape.cluster, scrape.target, naive_utc(scrape.at).replace(minute=0, second=0, microsecond=0))
+    return Period(scrape.cluster, scrape.target, hour_of(scrape.at))
 
 
 def _chunks(scrapes: Sequence[Scrape]) -> Iterator[tuple[int, int]]:
@@ -202,57 +200,7 @@ def _samples(chunk: _Chunk, verdicts: Verdicts) -> pa.Table:
             if (period, name) not in factors:
                 factors[period, name] = verdicts.factor(period, name)[0]
             values[column, row] *= factors[period, name]
-    return _sample_table(rows, scrapes)
-
-
-def _sample_table(rows: Rows, scrapes: list[Scrape]) -> pa.Table:
-    schema = CONTRACTS["raw.dcgm_samples"].arrow_schema
-    keys, devices = [tuple(zip(*part, strict=True)) or ((),) * 7 for part in (rows.keys, [k.device for k in rows.keys])]
-    attributes = dict(zip(Attributes._fields, zip(*rows.attributes, strict=True), strict=False))
-
-    body_code, key_code, attribute_code = (pa.array(c) for c in (rows.body, rows.key, rows.attribute))
-
-    def of_scrape(values: list[str | None]) -> pa.Array:
-        return pa.array(values, pa.string()).take(body_code)
-
-    def of_key(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-        return pa.array(values, type_).take(key_code)
-
-    def of_attribute(name: str, type_: pa.DataType) -> pa.Array:
-        return pa.array(attributes.get(name, ()), type_).take(attribute_code)
-
-    at = pa.array(rows.at_us, pa.timestamp("us"))
-    host = of_attribute("host", pa.string())
-    node = pc.coalesce(of_scrape([s.node for s in scrapes]), host,
-                               of_scrape([host_of_target(s.target) for s in scrapes]))  # fmt: skip
-    columns: dict[str, pa.Array] = {
-        "cluster": of_scrape([s.cluster for s in scrapes]),
-        "sampled_at": at,
-        "target": of_scrape([s.target for s in scrapes]),
-        "node": node,
-        "gpu_uuid": of_key(devices[0], pa.string()),
-        "gi_id": of_key(devices[1], pa.int64()),
-        "copy": pa.array(rows.copy, pa.int64()),
-        "hour": pc.floor_temporal(at, unit="hour"),
-        "date": at.cast(pa.date32()) if len(at) else pa.array([], pa.date32()),
-    }
-    for name in ("hint_namespace", "hint_pod", "hint_container", "hint_pod_uid", "vgpu"):
-        columns[name] = of_key(keys[RowKey._fields.index(name)], pa.string())
-    for name, type_ in (("gpu_index", pa.int64()), ("pci_bus_id", pa.string()), ("device", pa.string()),
-                        ("mig_profile", pa.string()), ("model", pa.string()), ("driver", pa.string())):  # fmt: skip
-        columns[name] = of_attribute(name, type_)
-    for i, name in enumerate(METRICS):
-        columns[name] = pa.array(rows.values[i], pa.float64(), from_pandas=True)
-    return pa.table([columns[f.name] for f in schema], schema=schema)
-
-
-def host_of_target(target: str) -> str | None:
-    """The host a target names, or None where it names none (an address, localhost)."""
-    host = target.split("://", 1)[-1].split("/", 1)[0]
-    host = host.rsplit(":", 1)[0] if host.count(":") == 1 else host
-    if not host or host.startswith(("localhost", "[")) or host.replace(".", "").isdigit() or ":" in host:
-        return None
-    return host
+    return sample_table(rows, scrapes)
 
 
 def _one_per_key(samples: pa.Table, chunks: list[_Chunk]) -> pa.Table:
@@ -267,42 +215,3 @@ def _one_per_key(samples: pa.Table, chunks: list[_Chunk]) -> pa.Table:
             seen.add(key)
             keep.append(i)
     return samples.take(pa.array(keep, pa.int64()))
-
-
-def _attempts(chunk: _Chunk, wins: list[bool]) -> pa.Table:
-    rejected = Counter(r.body for r in chunk.lines.rejected)
-    nodes: dict[int, str | None] = {}
-    for body, attribute in zip(chunk.rows.body.tolist(), chunk.rows.attribute.tolist(), strict=True):
-        nodes[body] = nodes.get(body) or chunk.rows.attributes[attribute].host
-    counted = [(i, s, naive_utc(s.at)) for i, s in enumerate(chunk.scrapes) if wins[i]]
-    at = pa.array([t for _, _, t in counted], pa.timestamp("us"))
-    columns: dict[str, Any] = {
-        "cluster": [s.cluster for _, s, _ in counted], "scrape_at": at, "target": [s.target for _, s, _ in counted],
-        "node": [s.node or nodes.get(i) or host_of_target(s.target) for i, s, _ in counted],
-        "is_up": [s.is_up for _, s, _ in counted], "http_status": [s.http_status for _, s, _ in counted],
-        "duration_s": [s.duration_s for _, s, _ in counted],
-        "samples": chunk.accepted[[i for i, _, _ in counted]], "rejected_lines": [rejected[i] for i, _, _ in counted],
-        "duplicate_lines": chunk.duplicates[[i for i, _, _ in counted]],
-        "body_bytes": [None if s.body is None else len(s.body) for _, s, _ in counted],
-        "body_sha256": [s.sha256 for _, s, _ in counted], "error": [s.error for _, s, _ in counted],
-        "hour": pc.floor_temporal(at, unit="hour"), "date": at.cast(pa.date32()),
-    }  # fmt: skip
-    schema = CONTRACTS["raw.scrapes"].arrow_schema
-    return pa.table([pa.array(columns[f.name], f.type) for f in schema], schema=schema)
-
-
-def _rejected(chunk: _Chunk, wins: list[bool]) -> pa.Table:
-    kept: Counter[int] = Counter()
-    rows = []
-    for line in sorted(chunk.lines.rejected):
-        kept[line.body] += 1
-        if not wins[line.body] or kept[line.body] > _REJECTED_KEPT:
-            continue
-        scrape = chunk.scrapes[line.body]
-        at = naive_utc(scrape.at)
-        rows.append({
-            "cluster": scrape.cluster, "scrape_at": at, "target": scrape.target, "line_number": line.line_number,
-            "reason": line.reason, "line": line.line, "hour": at.replace(minute=0, second=0, microsecond=0),
-            "date": at.date(),
-        })  # fmt: skip
-    return pa.Table.from_pylist(rows, schema=CONTRACTS["raw.rejected_lines"].arrow_schema)

@@ -74,7 +74,7 @@ def test_clean_bodies_read_as_prometheus_client_reads_them(
         lines.append(f"{name}{{{block}}} {value}" if labels else f"{name} {value}")
     text = gap.join(lines) + "\n"
     theirs = sorted(
-        (s.name, tuple(sorted(s.labels.items())), s.value)
+        (s.name, tuple(sorted(s.labels.items())), float(s.value))
         for family in text_string_to_metric_families(text)
         for s in family.samples
     )
