@@ -89,7 +89,8 @@ shaped as (
             when w.dram_mean >= 0.9 * w.activity_mean and w.tensor_mean >= 0.04 * w.activity_mean then 'inference'
             when w.tensor_mean < 0.05 * w.activity_mean then 'batch'
             when w.tensor_mean >= 0.27 * w.activity_mean
-                then case when w.activity_mean < 0.5 then 'starved' else 'training' end
+                -- The median: a pause for a checkpoint or the first, half-empty sample does not starve a run.
+                then case when coalesce(w.sm_active_p50, w.activity_mean) < 0.5 then 'starved' else 'training' end
             when w.dram_mean >= 0.41 * w.activity_mean then 'notebook'
             else 'sweep'
         end as shape
