@@ -31,6 +31,7 @@ class Pod:
     requests: dict[str, int]
     team: str
     gone: bool = False
+    named_until: int = 0  # names at or after this instant are not its own
     holds: list[Hold] = field(default_factory=list)
     missing: dict[str, int] = field(default_factory=dict)  # resource -> units that nothing names
 
@@ -170,9 +171,10 @@ def _labels(case: Case) -> dict[tuple[str, str, str, str], list[tuple[int, Devic
 
 def _end_by_last_evidence(case: Case, pods: list[Pod], shown_ended: dict[tuple[str, str], int]) -> None:
     """Ends of pods that went, or that ended at no told time: the later of last list and last label."""
-    labels = _labels(case)
+    labels, named = _labels(case), _named_by_kubelet(case)
     for pod in pods:
         bound = shown_ended.get((pod.cluster, pod.uid))
+        pod.named_until = pod.end
         if not pod.gone and bound is None:
             continue
         namesakes = [
@@ -182,12 +184,15 @@ def _end_by_last_evidence(case: Case, pods: list[Pod], shown_ended: dict[tuple[s
             and other.start > pod.start
         ]
         until = min(namesakes, default=FOREVER)
-        for at, _, _ in labels[pod.cluster, pod.node, pod.space, pod.name]:
+        key = (pod.cluster, pod.node, pod.space, pod.name)
+        for at, _, _ in labels[key] + named[key]:
             if pod.start <= at < until and (bound is None or at <= bound):
                 pod.end = max(pod.end, at)
         if bound is not None and pod.end <= pod.start:
             pod.end = bound  # no evidence of it alive
-        pod.end = min(pod.end, until)
+        pod.end = min(pod.end, until if bound is None else bound)
+        # The last name stands at the end itself, and is the pod's.
+        pod.named_until = min(pod.end + 1, until, FOREVER if bound is None else bound)
 
 
 def assign(case: Case, pods: list[Pod], layouts: dict[tuple[str, str], Layout]) -> None:
@@ -203,7 +208,7 @@ def assign(case: Case, pods: list[Pod], layouts: dict[tuple[str, str], Layout]) 
                 seen: Counter[Device] = Counter()
                 for at, device, profile in source[key]:
                     taken = any(hold.device == device for hold in pod.holds)
-                    if pod.start <= at < pod.end and layout.means(resource, profile) and not taken:
+                    if pod.start <= at < pod.named_until and layout.means(resource, profile) and not taken:
                         seen[device] += 1
                 order = sorted(seen, key=lambda d: (-seen[d], d[0], d[1] or ""))[:left]
                 if layout.replicas == 1:

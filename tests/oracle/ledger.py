@@ -34,16 +34,17 @@ How the rules were read where they leave room:
     usual spacing, at most 300 s. A limit that is set is taken as it is.
 14. A pod starts at PodScheduled=True (else startTime, else creation) and ends, once Succeeded or Failed, at the latest
     finishedAt of any container. Without any finishedAt it ends at the later of its last list not yet ended and its last
-    label, but not after the first list that shows it ended; without either, at that first list. Containers that all
-    ended in a pod still Running end nothing. A pod in the newest pod list without an end is held on to the end of
-    capacity.
-15. Gone: some later complete pod list lacks it. Held to the later of its last list and its last label on its node (on
-    any device), as an instant, never past the start of the next UID of the same namespace and name.
+    label (or pod-resources name), but not after the first list that shows it ended; without either, at that first list.
+    Containers that all ended in a pod still Running end nothing. A pod in the newest pod list without an end is held on
+    to the end of capacity.
+15. Gone: some later complete pod list lacks it. Held to the later of its last list and its last label (on any device)
+    or pod-resources name on its node, as an instant, never past the start of the next UID of the same namespace and
+    name.
 16. A device that pod-resources or else a label names for the pod at any instant in [start, end) is held for the whole
-    interval. Names beyond the request are cut to the devices with most of them; a pod that requests nothing holds
-    nothing (its work is rogue); names outside the interval mean nothing. On an exclusive unit a hold of a gone pod
-    stops where the next one begins; of two that still overlap the one that started first stands, the other begins at
-    its end.
+    interval; a name that itself sets the end counts too. Names beyond the request are cut to the devices with most of
+    them; a pod that requests nothing holds nothing (its work is rogue); other names mean nothing. On an exclusive unit
+    a hold of a gone pod stops where the next one begins; of two that still overlap the one that started first stands,
+    the other begins at its end.
 17. What a pod misses beside its named devices is its share of the node's free units of that resource, at every
     instant: of R missing units in all and free units F (only working ones where these are at least R), pod i holds
     r_i / max(|F|, R) of each. A unit is free where no named hold covers the instant.
