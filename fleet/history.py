@@ -27,10 +27,10 @@ def scrape_offset(seed: int, node: Node, interval_s: int, phase_s: float, collec
     """When within the interval a target is scraped: spread by its name over the interval, in whole milliseconds.
 
     The exporter collects on its own clock (`phase_s`, every `collect_s`). The two keep their distance
-    for good, here up to a third of the collect interval, so values are 1 s to 11 s old by default.
+    for good, here up to a sixth of the collect interval, so values are 1 s to 6 s old by default.
     """
     h = seed64(seed, f"scrape/{node.cluster}/{node.name}")
-    age = collect_s / 30.0 + (h % 10_000) / 10_000.0 * collect_s / 3.0
+    age = collect_s / 30.0 + (h % 10_000) / 10_000.0 * collect_s / 6.0
     turns = max(1, int(interval_s // collect_s))
     return round((phase_s + age + ((h >> 20) % turns) * collect_s) % interval_s, 3)
 
@@ -48,10 +48,11 @@ class History:
     """Writes days of the world as tables of the raw layer."""
 
     def __init__(
-        self, seed: int, nodes: Sequence[Node], samples: Samples, lists: Lists, interval_s: int, snapshot_s: int
-    ) -> None:
+        self, seed: int, nodes: Sequence[Node], samples: Samples, lists: Lists, interval_s: int, snapshot_s: int,
+        end_s: int,
+    ) -> None:  # fmt: skip
         self.nodes, self.samples, self.lists = nodes, samples, lists
-        self.interval, self.snapshot = interval_s, snapshot_s
+        self.interval, self.snapshot, self.end = interval_s, snapshot_s, end_s
         telemetry = samples.telemetry
         self.offset = [
             scrape_offset(seed, n, interval_s, telemetry.phase[i], telemetry.collect) for i, n in enumerate(nodes)
@@ -77,8 +78,12 @@ class History:
             yield "raw.field_maps", pa.concat_tables(maps)
             yield "raw.dcgm_samples", pa.concat_tables(rows)
         at = np.arange(int(np.ceil(lo / self.snapshot)), int(np.ceil(hi / self.snapshot)), dtype=np.int64)
+        at *= self.snapshot
+        if lo < self.end <= hi:
+            # the collector lists once more when it stops, so that what came last is seen too
+            at = np.unique(np.append(at, self.end - 1))
         if len(at):
-            yield from self.lists.tables(at * self.snapshot * 1_000_000 + self.samples.start_us)
+            yield from self.lists.tables(at * 1_000_000 + self.samples.start_us)
 
     def _scrapes(self, n: int, node: Node, t: np.ndarray, table: pa.Table) -> pa.Table:
         outcome = self.samples.outcomes(n, t)

@@ -86,7 +86,7 @@ def draw_durations(rng: np.random.Generator, sizes: np.ndarray) -> np.ndarray:
 
 
 def draw_arrivals(rng: np.random.Generator, weekday0: int, days: int, per_day: float) -> np.ndarray:
-    """Sorted whole seconds of a Poisson stream with the log's pattern of day and week; `weekday0` (0 Monday) is day 0's."""
+    """Sorted whole seconds of a Poisson stream with the log's daily and weekly pattern; day 0 is `weekday0`."""
     hour = np.arange(days * 24)
     weekday = (weekday0 + hour // 24) % 7
     rate = per_day / 24 * (_BY_HOUR / _BY_HOUR.mean())[hour % 24] * (_BY_WEEKDAY / _BY_WEEKDAY.mean())[weekday]
@@ -96,12 +96,14 @@ def draw_arrivals(rng: np.random.Generator, weekday0: int, days: int, per_day: f
 
 
 def draw_shapes(rng: np.random.Generator, sizes: np.ndarray, durations: np.ndarray) -> np.ndarray:
-    """Shapes of batch work: large and long jobs train, short single-GPU ones are mostly sweeps."""
+    """Shapes of batch work: large and long jobs train, short ones are sweeps or batches, the shortest never train."""
     u = rng.random(len(sizes))
-    weights = np.where(
-        (sizes >= 4)[:, None], [0.78, 0.17, 0.0, 0.05],
-        np.where((durations < 3600)[:, None], [0.18, 0.10, 0.50, 0.22], [0.48, 0.17, 0.15, 0.20]),
-    )  # fmt: skip
+    brief, short, large = durations < 900, durations < 3600, sizes >= 4
+    weights = np.select(
+        [brief[:, None], large[:, None], short[:, None]],
+        [[0.0, 0.02, 0.68, 0.30], [0.78, 0.17, 0.0, 0.05], [0.22, 0.12, 0.44, 0.22]],
+        [0.48, 0.17, 0.15, 0.20],
+    )
     kinds = np.array([SHAPE_INDEX[s] for s in ("training", "starved", "sweep", "batch")])
     return kinds[(u[:, None] > np.cumsum(weights, axis=1)[:, :3]).sum(axis=1)]
 

@@ -184,8 +184,9 @@ class World:
             )
         yield "raw.fleet_truth", self.truth(start, end)
         history = History(
-            self.spec.seed, self.nodes, self.samples, self._lists, self.spec.interval_s, self.spec.snapshot_s
-        )
+            self.spec.seed, self.nodes, self.samples, self._lists, self.spec.interval_s, self.spec.snapshot_s,
+            self.spec.days * DAY,
+        )  # fmt: skip
         for lo, hi in midnights(start, end):
             yield from history.day(self.samples.seconds(lo), self.samples.seconds(hi))
 
