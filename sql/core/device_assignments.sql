@@ -98,7 +98,7 @@ shared as (
     select
         c.date, c.cluster, c.pod_uid, c.resource, c.node, c.pci_bus_id, c.gi_id, c.method_rank, c.started_at as held_from_at,
         coalesce(c.finished_at, cast('9999-12-31' as timestamp)) as held_to_at,
-        (c.quantity // f.devices + case when c.position <= c.quantity % f.devices then 1 else 0 end) * z.units as parts,
+        (c.quantity // nullif(f.devices, 0) + case when c.position <= c.quantity % nullif(f.devices, 0) then 1 else 0 end) * z.units as parts,
         z.replicas * z.units as of_parts
     from claims as c
     inner join found as f

@@ -197,6 +197,6 @@ select
     is_unavailable or (holder is null and is_cordoned) as is_unavailable,
     share_start, share_end, share_parts,
     cast(hold_start as bigint) as hold_start, cast(hold_end as bigint) as hold_end, cast(hold_parts as bigint) as hold_parts,
-    (unit_us * hold_end) // hold_parts - (unit_us * hold_start) // hold_parts as part_us
+    (unit_us * hold_end) // nullif(hold_parts, 0) - (unit_us * hold_start) // nullif(hold_parts, 0) as part_us
 from parts
 where hold_end > hold_start

@@ -67,13 +67,13 @@ select
     case
         when labelled_devices > 0 then labelled_devices
         when has_mig = 1 or mig_strategy = 'single' then 0
-        when labelled_replicas > 1 then whole_devices // labelled_replicas
+        when labelled_replicas > 1 then whole_devices // nullif(labelled_replicas, 0)
         else coalesce(whole_devices, 0)
     end as devices,
     case
         when has_mig = 1 or mig_strategy = 'single' then 1
-        when labelled_devices > 0 and whole_devices > labelled_devices and whole_devices % labelled_devices = 0
-            then whole_devices // labelled_devices
+        when labelled_devices > 0 and whole_devices > labelled_devices and whole_devices % nullif(labelled_devices, 0) = 0
+            then whole_devices // nullif(labelled_devices, 0)
         when labelled_devices is null and labelled_replicas > 1 then labelled_replicas
         else 1
     end as replicas,

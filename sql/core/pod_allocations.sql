@@ -2,7 +2,7 @@
 -- the last container. A pod gone from the lists without an end is held to its last evidence and says so.
 -- grain: date, pod_uid, resource
 -- key: date, cluster, pod_uid, resource
--- inputs: core.pod_states, core.pod_device_evidence, core.namespace_states, raw.kube_snapshots, raw.team_rules, raw.team_map, raw.allocation_history
+-- inputs: core.pod_states, core.pod_device_evidence, core.namespace_states, raw.kube_snapshots, raw.scrapes, raw.team_rules, raw.team_map, raw.allocation_history
 -- invariant: interval_start_at < interval_end_at, both within the date
 -- Since the last list before the window: a pod that it showed and none has denied since still holds.
 with states as (

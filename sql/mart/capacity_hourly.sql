@@ -85,7 +85,7 @@ pod_sizes as (
 gangs as (
     select
         s.hour, s.cluster, s.resource, s.accelerator, s.pod_size,
-        sum(e.free_at_end // s.pod_size) * s.pod_size as gang_devices
+        sum(e.free_at_end // nullif(s.pod_size, 0)) * s.pod_size as gang_devices
     from pod_sizes as s
     inner join ends as e
         on e.hour = s.hour and e.cluster = s.cluster and e.resource = s.resource and e.accelerator = s.accelerator

@@ -83,7 +83,8 @@ valued as (
             when holder is not null and not is_unavailable
                 then least(
                     part_us,
-                    (unit_uncovered_us * hold_end) // hold_parts - (unit_uncovered_us * hold_start) // hold_parts
+                    (unit_uncovered_us * hold_end) // nullif(hold_parts, 0)
+                    - (unit_uncovered_us * hold_start) // nullif(hold_parts, 0)
                 )
             else 0
         end as unobserved_us,

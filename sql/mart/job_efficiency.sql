@@ -5,15 +5,23 @@
 -- key: date, cluster, pod_uid
 -- inputs: core.pod_allocations, core.pod_metric_days, mart.gpu_ledger_hourly
 -- invariant: one row per pod that held an accelerator
-with held as (
+with resources as (
+    select
+        cluster, pod_uid, resource, max(date) as date, max(namespace) as namespace, max(pod) as pod, max(node) as node,
+        max(team) as team, max(workload_kind) as workload_kind, max(owner_name) as owner_name,
+        max(quantity) as quantity, max(started_at) as started_at, max(finished_at) as finished_at,
+        max(end_reason) as end_reason
+    from core.pod_allocations
+    where source = 'kubernetes' and date >= cast($start_at as date)
+    group by cluster, pod_uid, resource
+),
+held as (
     select
         cluster, pod_uid, max(date) as date, max(namespace) as namespace, max(pod) as pod, max(node) as node,
         max(team) as team, max(workload_kind) as workload_kind, max(owner_name) as owner_name,
-        max(resource) as resource, sum(case when resource is not null then quantity else 0 end) / count(distinct date) as devices,
-        max(started_at) as started_at, max(finished_at) as finished_at, max(end_reason) as end_reason,
-        max(interval_end_at) as last_held_at
-    from core.pod_allocations
-    where source = 'kubernetes' and date >= cast($start_at as date)
+        max(resource) as resource, sum(quantity) as devices, max(started_at) as started_at,
+        max(finished_at) as finished_at, max(end_reason) as end_reason
+    from resources
     group by cluster, pod_uid
 ),
 runs as (
