@@ -17,6 +17,7 @@ from datetime import time as midnight
 
 import duckdb
 
+from warehouse.due import beside, due_dates, known_dates
 from warehouse.engine import LAYERS, open_database
 from warehouse.errors import BadInput
 from warehouse.lake import Lake
@@ -29,7 +30,6 @@ from warehouse.windows import DAY, chunks, contiguous, days
 CHUNK_DAYS = 7
 # at this many input rows a date, a temporary table of the result costs more than it saves
 HEAVY_ROWS = 1_000_000
-LOOK_BACK = 2 * DAY
 
 
 @dataclass(frozen=True)
@@ -153,38 +153,6 @@ def _parameters(model: Model, start: date, end: date) -> dict[str, datetime]:
     return {name: bounds[name] for name in model.parameters}
 
 
-def known_dates(lake: Lake) -> frozenset[date]:
-    """Dates that raw tables hold rows of."""
-    raw = [t.name for t in lake.contracts.values() if t.layer == "raw" and t.window == "hour"]
-    return frozenset(day for name in raw for day in lake.dates(name))
-
-
-def _beside(day: date) -> tuple[date, date, date]:
-    # a sample before midnight stands until the first scrape after it, so a changed day touches both its neighbours
-    return day - DAY, day, day + DAY
-
-
-def due_dates(known: frozenset[date], marks: Sequence[Mark], start: date | None, end: date | None) -> set[date]:
-    """The dates a build computes: those of [start, end), else what was marked and a look-back of 48 hours.
-
-    An open side of a window reaches to the first or last known date. Marked dates bring their neighbours, where
-    there is data. A window brings the date on either side where that date is marked: its samples and lists stand
-    into the window and would otherwise be missing or out of date.
-    """
-    if start is None and end is None:
-        marked = {m.date for m in marks}
-        newest = max(known, default=None)
-        recent = set() if newest is None else set(days(newest - LOOK_BACK + DAY, newest + DAY))
-        return marked | ({d for m in marked for d in _beside(m)} & known) | (recent & known)
-    first = start if start is not None else min(known, default=end)
-    last = end if end is not None else max(known, default=first or date.min) + DAY
-    assert first is not None
-    if start is not None and end is not None and start >= end:
-        raise BadInput(f"window [{start}, {end}): the start must be before the end")
-    beside = {first - DAY, last} & {m.date for m in marks} & known
-    return set(days(first, last)) | beside
-
-
 def run_models(
     lake: Lake,
     names: Sequence[str],
@@ -264,7 +232,7 @@ def build(  # noqa: PLR0917
             progress=progress,
         )
         lake.publish(build_id)
-        covered = [m for m in marks if m.date in due and set(_beside(m.date)) & known <= due]
+        covered = [m for m in marks if m.date in due and set(beside(m.date)) & known <= due]
         taken_up = [*covered, *own] if chosen.keys() == available.keys() else []
         lake.clear(taken_up)
     return BuildReport(build_id, tuple(reports), time.perf_counter() - begun, len(taken_up))

@@ -7,9 +7,10 @@ from datetime import date, timedelta
 import pytest
 from small_lake import CONTRACTS, DAYS, at, contents, published, put, small_models
 
+from warehouse.due import due_dates
 from warehouse.errors import BadInput
 from warehouse.lake import Lake
-from warehouse.runner import build, due_dates, run_models
+from warehouse.runner import build, run_models
 from warehouse.state import Mark
 
 
