@@ -6,6 +6,7 @@ teams are invented.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -92,6 +93,18 @@ TEAM_RULES: tuple[tuple[str, str], ...] = (
 def trace_site(nodes: int) -> Site:
     """A cluster of 8-GPU hosts for a trace: the trace's own hardware is not published, so V100 stands in."""
     return Site("trace", "onprem", "dc-north", ("dc-north-hall-1",), ((_V100, nodes),))
+
+
+def trace_tenants(cluster: str, groups: set[str]) -> tuple[Tenant, ...]:
+    """A namespace for each group of a trace, named as Kubernetes allows; its label says the group as it is."""
+    out: list[Tenant] = []
+    for group in sorted(groups):
+        plain = re.sub("[^a-z0-9]+", "-", group.lower()).strip("-")[:40] or "group"
+        name = f"vc-{plain}"
+        if any(t.namespace == name for t in out):
+            name = f"{name}-{len(out)}"
+        out.append(Tenant(cluster, name, "namespace_label", (group,), 1.0))
+    return tuple(out)
 
 
 def build_nodes(seed: int, sites: tuple[Site, ...], scale: float, created_at: datetime) -> tuple[Node, ...]:

@@ -6,6 +6,7 @@ module. It serves nothing over HTTP and writes no table.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -27,7 +28,17 @@ from fleet.podmaker import make_pods
 from fleet.samples import CONTRACT, Samples
 from fleet.states import node_state, pod_state
 from fleet.telemetry import Telemetry
-from fleet.topology import SITES, TEAM_RULES, TENANTS, Tenant, build_namespaces, build_nodes, team_map, trace_site
+from fleet.topology import (
+    SITES,
+    TEAM_RULES,
+    TENANTS,
+    Tenant,
+    build_namespaces,
+    build_nodes,
+    team_map,
+    trace_site,
+    trace_tenants,
+)
 from fleet.truth import Truth
 from fleet.workload import DAY, Demand, select_jobs, trace_fleet_size
 from warehouse.errors import BadInput
@@ -212,6 +223,11 @@ def _check(spec: FleetSpec) -> None:
         raise BadInput(f"fleet: end_at {spec.end_at.isoformat()} must be UTC without a zone, on a whole second")
     if spec.jobs is not None and not spec.jobs:
         raise BadInput("fleet: the trace has no jobs")
+    for i, job in enumerate(spec.jobs or ()):
+        if not (math.isfinite(job.submit_s) and math.isfinite(job.duration_s) and job.duration_s >= 0):
+            raise BadInput(f"fleet: job {i} of the trace has submit {job.submit_s} s and duration {job.duration_s} s")
+        if job.num_gpus < 0:
+            raise BadInput(f"fleet: job {i} of the trace asks for {job.num_gpus} GPUs")
     faulting.counts(spec.faults)
 
 
@@ -241,8 +257,7 @@ def _traced(spec: FleetSpec, start_at: datetime) -> tuple[tuple[Node, ...], _Pla
     site = trace_site(gpus // 8)
     nodes = build_nodes(spec.seed, (site,), spec.scale, start_at - timedelta(days=1))
     pools = make_pools(nodes)
-    groups = sorted({j.group for j in jobs})
-    tenants = tuple(Tenant(site.cluster, f"vc-{g.lower()}", "namespace_label", (g,), 1.0) for g in groups)
+    tenants = trace_tenants(site.cluster, {j.group for j in jobs})
     demands = trace_demand(spec.seed, jobs, pools[0], nodes[0], tenants)
     placed, left = place(pools[0], demands, Room(nodes), spec.days * DAY)
     return nodes, _Placement(start_at, tenants, pools, [placed]), [left], 0, spec.days * DAY

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -21,7 +22,7 @@ from small_fleet import SMALL, collect
 from fleet.catalogue import ACCELERATORS
 from fleet.model import FleetSpec, TraceJob
 from fleet.placement import Pool, Room, place
-from fleet.topology import SITES, build_nodes
+from fleet.topology import SITES, build_nodes, trace_tenants
 from fleet.workload import Demand, draw_durations, draw_sizes
 from fleet.world import World
 from warehouse.contracts import CONTRACTS
@@ -285,12 +286,28 @@ def test_a_trace_drives_the_fleet() -> None:
     assert longest == timedelta(seconds=max(j.duration_s for j in jobs))
 
 
+def test_groups_of_a_trace_get_namespaces_of_their_own() -> None:
+    tenants = trace_tenants("c", {"Vision Lab", "vision_lab", "a" * 90, "__"})
+    assert len({t.namespace for t in tenants}) == 4
+    assert all(re.fullmatch("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", t.namespace) for t in tenants)
+
+
+def test_telemetry_may_begin_at_any_hour() -> None:
+    world = World.build(replace(SMALL, days=1, end_at=datetime(2026, 3, 5, 17, 20, 30), faults="all"))
+    tables = collect(world)
+    assert pc.min(tables["raw.scrapes"].column("scrape_at")).as_py() >= world.start_at
+    assert pc.max(tables["raw.kube_snapshots"].column("snapshot_at")).as_py() == world.end_at - timedelta(seconds=1)
+    assert set(tables["raw.fleet_truth"].column("date").to_pylist()) == {world.start_at.date(), world.end_at.date()}
+    assert _same(world.truth(world.start_at, world.end_at), tables["raw.fleet_truth"])
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"days": 0}, "days is 0"),
         ({"faults": "meteor"}, "meteor"),
         ({"jobs": ()}, "no jobs"),
+        ({"jobs": (TraceJob(0, 5, 1, "a"), TraceJob(1, -5, 1, "a"))}, "job 1 of the trace"),
         ({"scale": -1.0}, "scale"),
         ({"end_at": datetime(2026, 1, 1, 0, 0, 0, 5)}, "whole second"),
     ],
