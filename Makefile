@@ -46,7 +46,7 @@ bench: $(READY)
 
 # Golden files are rewritten only on purpose; the diff is then read like any other change.
 golden: $(READY)
-	$(BIN)/pytest -n 0 tests/pipelines/test_definition_graph.py --update-golden
+	UPDATE_GOLDEN=1 $(BIN)/pytest -n 0 tests/pipelines/test_definition_graph.py
 
 # pip-tools is no dependency of the project; whoever renews the lock has it made here.
 lock:

@@ -29,17 +29,17 @@ Job = Any
 Schedule = Any
 
 
-def build_jobs(hourly: dg.HourlyPartitionsDefinition, daily: dg.DailyPartitionsDefinition) -> dict[str, Job]:
+def build_jobs() -> dict[str, Job]:
     """The three jobs by name. `build_daily` is the main one: settings, core, mart, their checks, publication."""
     built = dg.AssetSelection.groups("core", "mart") | dg.AssetSelection.assets(models.PUBLISHED)
     settings = dg.AssetSelection.assets(*(metadata.asset_key(t) for t in recorded.TABLES))
     sealed = dg.AssetSelection.assets(*(metadata.asset_key(t) for t in raw.SEALED))
     return {
         INGEST: dg.define_asset_job(
-            INGEST, sealed, partitions_def=hourly, tags=RETRY, description="Seals the hour that has ended."
+            INGEST, sealed, tags=RETRY, description="Seals the hour that has ended."
         ),
         BUILD: dg.define_asset_job(
-            BUILD, built | settings, partitions_def=daily, tags=RETRY,
+            BUILD, built | settings, tags=RETRY,
             description="Runs every model over the days, checks the tables and publishes them together.",
         ),
         COMPACT: dg.define_asset_job(

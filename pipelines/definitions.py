@@ -21,8 +21,6 @@ from pipelines.settings import Settings, load
 from warehouse.lake import Lake
 from warehouse.models import SQL_DIRECTORY, load_models
 
-# Single-run backfills are called beta since 1.8; without this every start prints the warning for every asset.
-warnings.filterwarnings("ignore", category=dg.BetaWarning)
 # Collectors scrape by the minute and are sealed by the hour: a raw day without news for this long is late.
 RAW_MAX_AGE = timedelta(hours=26)
 
@@ -37,26 +35,29 @@ def build_definitions(
     `resources` replaces resources by name, `sql` the folder of models and checks; nothing is read from the
     network or the lake, so loading is quick and never fails for their sake.
     """
-    settings = settings or load().settings
-    hourly, daily = partitions.hourly(settings.partitions_start), partitions.daily(settings.partitions_start)
-    found = load_models(sql)
-    tables = [*raw.SEALED, *recorded.TABLES, *found]
-    marts = [name for name in found if name.startswith("mart.")]
-    jobs = automation.build_jobs(hourly, daily)
-    return dg.Definitions(
-        assets=[
-            *raw.build_raw_assets(hourly),
-            *models.build_model_assets(found, daily),
-            maintenance.build_maintenance(),
-        ],
-        asset_checks=checks.build_checks(tables, load_checks(sql / "check"), marts, RAW_MAX_AGE),
-        jobs=list(jobs.values()),
-        schedules=automation.build_schedules(jobs, daily),
-        sensors=automation.build_sensors(jobs, Lake(settings.data), settings.partitions_start),
-        resources={"lake": LakeResource.of(settings), **(resources or {})},
-        # Steps are short SQL statements, and the run holds the lake's lock for all of them: one process.
-        executor=dg.in_process_executor,
-    )
+    with warnings.catch_warnings():
+        # Single-run backfills are called beta since Dagster 1.8; every start would say so once for every asset.
+        warnings.filterwarnings("ignore", category=dg.BetaWarning)
+        settings = settings or load().settings
+        hourly, daily = partitions.hourly(settings.partitions_start), partitions.daily(settings.partitions_start)
+        found = load_models(sql)
+        tables = [*raw.SEALED, *recorded.TABLES, *found]
+        marts = [name for name in found if name.startswith("mart.")]
+        jobs = automation.build_jobs()
+        return dg.Definitions(
+            assets=[
+                *raw.build_raw_assets(hourly),
+                *models.build_model_assets(found, daily),
+                maintenance.build_maintenance(),
+            ],
+            asset_checks=checks.build_checks(tables, load_checks(sql / "check"), marts, RAW_MAX_AGE),
+            jobs=list(jobs.values()),
+            schedules=automation.build_schedules(jobs, daily),
+            sensors=automation.build_sensors(jobs, Lake(settings.data), settings.partitions_start),
+            resources={"lake": LakeResource.of(settings), **(resources or {})},
+            # Steps are short SQL statements, and the run holds the lake's lock for all of them: one process.
+            executor=dg.in_process_executor,
+        )
 
 
 defs = build_definitions()

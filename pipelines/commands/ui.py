@@ -18,6 +18,7 @@ def ui(
     Runs, schedules and logs are kept under the data folder, in dagster/.
     """
     import os
+    import signal
     import sys
 
     from pipelines import console, instance
@@ -38,4 +39,6 @@ def ui(
         "-p",
         str(port),
     ]
+    # A shell's background job starts with Ctrl-C ignored, and Dagster would then never stop.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.execvpe(command[0], command, environ)  # noqa: S606 - replaces this process, so that Ctrl-C reaches Dagster
