@@ -6,24 +6,24 @@
 with segments as (
     select * from core.gpu_segments where date >= cast($start_at as date) and date < cast($end_at as date)
 ),
--- Samples before the window stand into it.
-standing as (
+-- Samples before the window stand into it, and one that stands over the turn of an hour counts in both. The table is
+-- read twice on purpose: kept in memory once, it would be the largest thing here.
+hourly as (
     select
-        cluster, node, pci_bus_id, gi_id, sampled_at, covers_until_at, util_ratio, util_source,
-        case when util_source is not null then coalesce(gpu_util_ratio, 0) end as resident_ratio
+        cluster, node, pci_bus_id, gi_id, date_trunc('hour', sampled_at) as hour, sampled_at, covers_until_at,
+        util_ratio, util_source, coalesce(gpu_util_ratio, 0) as resident_ratio
+    from core.gpu_samples
+    where
+        date >= cast($start_at as date) and date < cast($end_at as date) and util_source is not null
+    union all
+    select
+        cluster, node, pci_bus_id, gi_id, date_trunc('hour', covers_until_at - interval 1 microsecond) as hour,
+        sampled_at, covers_until_at, util_ratio, util_source, coalesce(gpu_util_ratio, 0) as resident_ratio
     from core.gpu_samples
     where
         date >= cast($start_at - interval 1 day as date) and date < cast($end_at as date)
-        and sampled_at >= $start_at - interval 1 hour and sampled_at < $end_at
-        and util_source is not null
-),
--- A sample that stands over the turn of an hour counts in both.
-hourly as (
-    select *, date_trunc('hour', sampled_at) as hour from standing
-    union all
-    select *, date_trunc('hour', covers_until_at - interval 1 microsecond) as hour
-    from standing
-    where date_trunc('hour', covers_until_at - interval 1 microsecond) > date_trunc('hour', sampled_at)
+        and covers_until_at > $start_at and util_source is not null
+        and date_trunc('hour', covers_until_at - interval 1 microsecond) > date_trunc('hour', sampled_at)
 ),
 spans as (
     select distinct cluster, node, pci_bus_id, gi_id, hour, segment_start_at, segment_end_at
