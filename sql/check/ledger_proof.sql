@@ -55,6 +55,12 @@ standing as (
     where
         date >= cast($start_at - interval 1 day as date) and date < cast($end_at as date)
         and util_ratio is not null and covers_until_at > $start_at
+    union all
+    select cluster, node, pci_bus_id, gi_id, resumes_at, resumes_until_at
+    from core.gpu_samples
+    where
+        date >= cast($start_at - interval 1 day as date) and date < cast($end_at as date)
+        and util_ratio is not null and resumes_until_at > $start_at
 ),
 hourly as (
     select *, date_trunc('hour', sampled_at) as hour from standing

@@ -190,11 +190,11 @@ free_units as (
     left join day_named as n
         on n.date = p.date and n.cluster = p.cluster and n.node = p.node and n.resource = p.resource
         and n.pci_bus_id = u.pci_bus_id and n.gi_id is not distinct from u.gi_id
-        and n.from_at <= p.from_at and n.to_at >= p.to_at
+        and n.from_at <= p.from_at and n.to_at >= p.to_at and u.replicas = 1
     left join lost as x
         on x.date = p.date and x.cluster = p.cluster and x.node = p.node and x.resource = p.resource
         and x.pci_bus_id = u.pci_bus_id and x.interval_start_at <= p.from_at and x.interval_end_at >= p.to_at
-    where p.to_at is not null and (n.pci_bus_id is null or u.replicas > 1)
+    where p.to_at is not null and n.pci_bus_id is null
 ),
 askers as (
     select p.date, p.cluster, p.node, p.resource, p.from_at, l.pod_uid, l.missing

@@ -42,7 +42,7 @@ limits as (
             as limit_us
     from rules
 ),
-covers as (
+scrape_covers as (
     select
         cluster, target, scrape_at,
         case
@@ -51,6 +51,23 @@ covers as (
             else scrape_at + interval 1 microsecond * cast(floor(least(usual_us, limit_us) + 0.5) as bigint)
         end as covers_until_at
     from limits
+),
+-- A sample that carried a time of its own belongs to the first scrape after it.
+stamped as (
+    select distinct r.cluster, r.target, r.sampled_at
+    from raw.dcgm_samples as r
+    anti join scrape_covers as c on c.cluster = r.cluster and c.target = r.target and c.scrape_at = r.sampled_at
+    where r.date >= cast($start_at as date) and r.date < cast($end_at as date)
+),
+covers as (
+    select cluster, target, scrape_at as sampled_at, covers_until_at from scrape_covers
+    union all
+    select s.cluster, s.target, s.sampled_at, min(c.covers_until_at)
+    from stamped as s
+    inner join scrape_covers as c
+        on c.cluster = s.cluster and c.target = s.target
+        and c.scrape_at > s.sampled_at and c.scrape_at <= s.sampled_at + interval 15 minute
+    group by s.cluster, s.target, s.sampled_at
 ),
 -- What is known of each card before its samples are read: the slot, where another row of it tells the bus id; and
 -- whether rows have to be put together, because it has copies or more than one exporter.
@@ -79,33 +96,46 @@ ranked as (
 ),
 -- Rows of a shared GPU repeat the device's values, or hold per-process parts of two of them beside the device's own
 -- row, which comes first (copy 0); and where only some fields carry pod labels, one device's fields lie on two rows.
--- So each field is the first row's, else the largest of the others.
+-- So each field is the first row's, else the largest of the others; one that says nothing gives way to one that does.
 repeated as (
     select
         cluster, node, pci_bus_id, gi_id, sampled_at, min(target) as target, min(gpu_uuid) as gpu_uuid,
         min(gpu_index) as gpu_index, min(model) as model, min(mig_profile) as mig_profile, min(driver) as driver,
-        coalesce(max(case when place = 1 then gpu_util_ratio end), max(gpu_util_ratio)) as gpu_util_ratio,
-        coalesce(max(case when place = 1 then mem_copy_ratio end), max(mem_copy_ratio)) as mem_copy_ratio,
-        coalesce(max(case when place = 1 then sm_active_ratio end), max(sm_active_ratio)) as sm_active_ratio,
-        coalesce(max(case when place = 1 then sm_occupancy_ratio end), max(sm_occupancy_ratio)) as sm_occupancy_ratio,
-        coalesce(max(case when place = 1 then gr_engine_ratio end), max(gr_engine_ratio)) as gr_engine_ratio,
-        coalesce(max(case when place = 1 then tensor_ratio end), max(tensor_ratio)) as tensor_ratio,
-        coalesce(max(case when place = 1 then dram_ratio end), max(dram_ratio)) as dram_ratio,
-        coalesce(max(case when place = 1 then power_w end), max(power_w)) as power_w,
-        coalesce(max(case when place = 1 then energy_j end), max(energy_j)) as energy_j,
-        coalesce(max(case when place = 1 then fb_used_bytes end), max(fb_used_bytes)) as fb_used_bytes,
-        coalesce(max(case when place = 1 then fb_free_bytes end), max(fb_free_bytes)) as fb_free_bytes,
-        coalesce(max(case when place = 1 then fb_reserved_bytes end), max(fb_reserved_bytes)) as fb_reserved_bytes,
-        coalesce(max(case when place = 1 then sm_clock_hz end), max(sm_clock_hz)) as sm_clock_hz,
-        coalesce(max(case when place = 1 then gpu_temp_c end), max(gpu_temp_c)) as gpu_temp_c,
-        coalesce(max(case when place = 1 then mem_temp_c end), max(mem_temp_c)) as mem_temp_c,
-        coalesce(max(case when place = 1 then xid_last end), max(xid_last)) as xid_last,
-        coalesce(max(case when place = 1 then nvlink_bytes_per_second end), max(nvlink_bytes_per_second)) as nvlink_bytes_per_second,
-        coalesce(max(case when place = 1 then pcie_tx_bytes_per_second end), max(pcie_tx_bytes_per_second)) as pcie_tx_bytes_per_second,
-        coalesce(max(case when place = 1 then pcie_rx_bytes_per_second end), max(pcie_rx_bytes_per_second)) as pcie_rx_bytes_per_second,
-        lead(sampled_at) over (partition by cluster, node, pci_bus_id, gi_id order by sampled_at) as next_sampled_at
+        coalesce(max(case when place = 1 and gpu_util_ratio <= 1.1 then gpu_util_ratio end), max(case when gpu_util_ratio <= 1.1 then gpu_util_ratio end), max(gpu_util_ratio)) as gpu_util_ratio,
+        coalesce(max(case when place = 1 and mem_copy_ratio <= 1.1 then mem_copy_ratio end), max(case when mem_copy_ratio <= 1.1 then mem_copy_ratio end), max(mem_copy_ratio)) as mem_copy_ratio,
+        coalesce(max(case when place = 1 and sm_active_ratio <= 1.1 then sm_active_ratio end), max(case when sm_active_ratio <= 1.1 then sm_active_ratio end), max(sm_active_ratio)) as sm_active_ratio,
+        coalesce(max(case when place = 1 and sm_occupancy_ratio <= 1.1 then sm_occupancy_ratio end), max(case when sm_occupancy_ratio <= 1.1 then sm_occupancy_ratio end), max(sm_occupancy_ratio)) as sm_occupancy_ratio,
+        coalesce(max(case when place = 1 and gr_engine_ratio <= 1.1 then gr_engine_ratio end), max(case when gr_engine_ratio <= 1.1 then gr_engine_ratio end), max(gr_engine_ratio)) as gr_engine_ratio,
+        coalesce(max(case when place = 1 and tensor_ratio <= 1.1 then tensor_ratio end), max(case when tensor_ratio <= 1.1 then tensor_ratio end), max(tensor_ratio)) as tensor_ratio,
+        coalesce(max(case when place = 1 and dram_ratio <= 1.1 then dram_ratio end), max(case when dram_ratio <= 1.1 then dram_ratio end), max(dram_ratio)) as dram_ratio,
+        coalesce(max(case when place = 1 and power_w <= 3000 then power_w end), max(case when power_w <= 3000 then power_w end), max(power_w)) as power_w,
+        coalesce(max(case when place = 1 and energy_j <= 9.2e15 then energy_j end), max(case when energy_j <= 9.2e15 then energy_j end), max(energy_j)) as energy_j,
+        coalesce(max(case when place = 1 and fb_used_bytes <= 1099511627776 then fb_used_bytes end), max(case when fb_used_bytes <= 1099511627776 then fb_used_bytes end), max(fb_used_bytes)) as fb_used_bytes,
+        coalesce(max(case when place = 1 and fb_free_bytes <= 1099511627776 then fb_free_bytes end), max(case when fb_free_bytes <= 1099511627776 then fb_free_bytes end), max(fb_free_bytes)) as fb_free_bytes,
+        coalesce(max(case when place = 1 and fb_reserved_bytes <= 1099511627776 then fb_reserved_bytes end), max(case when fb_reserved_bytes <= 1099511627776 then fb_reserved_bytes end), max(fb_reserved_bytes)) as fb_reserved_bytes,
+        coalesce(max(case when place = 1 and sm_clock_hz <= 10000000000 then sm_clock_hz end), max(case when sm_clock_hz <= 10000000000 then sm_clock_hz end), max(sm_clock_hz)) as sm_clock_hz,
+        coalesce(max(case when place = 1 and gpu_temp_c <= 150 then gpu_temp_c end), max(case when gpu_temp_c <= 150 then gpu_temp_c end), max(gpu_temp_c)) as gpu_temp_c,
+        coalesce(max(case when place = 1 and mem_temp_c <= 150 then mem_temp_c end), max(case when mem_temp_c <= 150 then mem_temp_c end), max(mem_temp_c)) as mem_temp_c,
+        coalesce(max(case when place = 1 and xid_last <= 999 then xid_last end), max(case when xid_last <= 999 then xid_last end), max(xid_last)) as xid_last,
+        coalesce(max(case when place = 1 and nvlink_bytes_per_second <= 1e14 then nvlink_bytes_per_second end), max(case when nvlink_bytes_per_second <= 1e14 then nvlink_bytes_per_second end), max(nvlink_bytes_per_second)) as nvlink_bytes_per_second,
+        coalesce(max(case when place = 1 and pcie_tx_bytes_per_second <= 1e13 then pcie_tx_bytes_per_second end), max(case when pcie_tx_bytes_per_second <= 1e13 then pcie_tx_bytes_per_second end), max(pcie_tx_bytes_per_second)) as pcie_tx_bytes_per_second,
+        coalesce(max(case when place = 1 and pcie_rx_bytes_per_second <= 1e13 then pcie_rx_bytes_per_second end), max(case when pcie_rx_bytes_per_second <= 1e13 then pcie_rx_bytes_per_second end), max(pcie_rx_bytes_per_second)) as pcie_rx_bytes_per_second
     from ranked
     group by cluster, node, pci_bus_id, gi_id, sampled_at
+),
+-- Of two exporters the newer sample stands; where its cover ends before the older one's does, the older one resumes.
+watched_twice as (
+    select
+        r.*, v.covers_until_at as own_end_at,
+        lead(r.sampled_at) over (partition by r.cluster, r.node, r.pci_bus_id, r.gi_id order by r.sampled_at) as next_at,
+        lead(v.covers_until_at) over (
+            partition by r.cluster, r.node, r.pci_bus_id, r.gi_id order by r.sampled_at
+        ) as next_end_at,
+        lead(r.sampled_at, 2) over (
+            partition by r.cluster, r.node, r.pci_bus_id, r.gi_id order by r.sampled_at
+        ) as second_next_at
+    from repeated as r
+    inner join covers as v on v.cluster = r.cluster and v.target = r.target and v.sampled_at = r.sampled_at
 ),
 devices as (
     select
@@ -114,41 +144,64 @@ devices as (
         r.gpu_util_ratio, r.mem_copy_ratio, r.sm_active_ratio, r.sm_occupancy_ratio, r.gr_engine_ratio,
         r.tensor_ratio, r.dram_ratio, r.power_w, r.energy_j, r.fb_used_bytes, r.fb_free_bytes, r.fb_reserved_bytes,
         r.sm_clock_hz, r.gpu_temp_c, r.mem_temp_c, r.xid_last, r.nvlink_bytes_per_second,
-        r.pcie_tx_bytes_per_second, r.pcie_rx_bytes_per_second, cast(null as timestamp) as next_sampled_at
+        r.pcie_tx_bytes_per_second, r.pcie_rx_bytes_per_second, v.covers_until_at,
+        cast(null as timestamp) as resumes_at, cast(null as timestamp) as resumes_until_at
     from raw.dcgm_samples as r
     inner join cards as c on c.cluster = r.cluster and c.node = r.node and c.gpu_uuid = r.gpu_uuid and not c.is_repeated
+    inner join covers as v on v.cluster = r.cluster and v.target = r.target and v.sampled_at = r.sampled_at
     where r.date >= cast($start_at as date) and r.date < cast($end_at as date)
     union all
-    select * from repeated where sampled_at < $end_at
+    select
+        * exclude (own_end_at, next_at, next_end_at, second_next_at),
+        least(own_end_at, coalesce(next_at, own_end_at)) as covers_until_at,
+        case when next_end_at < least(own_end_at, coalesce(second_next_at, own_end_at)) then next_end_at end as resumes_at,
+        case
+            when next_end_at < least(own_end_at, coalesce(second_next_at, own_end_at))
+                then least(own_end_at, coalesce(second_next_at, own_end_at))
+        end as resumes_until_at
+    from watched_twice
+    where sampled_at < $end_at
 ),
 -- Profiling counters that read exactly zero for ten minutes while kernels run are frozen, not idle. A quarter of an
 -- hour on either side of the window shows how long such a run lasts.
-zeros as (
-    select
-        cluster, node, gpu_uuid, gi_id, sampled_at,
-        gpu_util_ratio > 0.5 and gpu_util_ratio <= 1.1 and coalesce(sm_active_ratio, gr_engine_ratio) = 0
-        and coalesce(gr_engine_ratio, 0) = 0 and coalesce(tensor_ratio, 0) = 0 and coalesce(dram_ratio, 0) = 0 as is_zero
+zero_cards as (
+    select cluster, node, gpu_uuid, gi_id
     from raw.dcgm_samples
     where
         date >= cast($start_at - interval 1 day as date) and date < cast($end_at + interval 1 day as date)
         and sampled_at >= $start_at - interval 15 minute and sampled_at < $end_at + interval 15 minute
-        and gpu_util_ratio is not null
-),
-zero_cards as (
-    select cluster, node, gpu_uuid, gi_id
-    from zeros
-    where is_zero
+        and gpu_util_ratio > 0.5 and gpu_util_ratio <= 1.1 and coalesce(sm_active_ratio, gr_engine_ratio) = 0
     group by cluster, node, gpu_uuid, gi_id
     having count(*) > 1
 ),
+zeros as (
+    select
+        r.cluster, r.node, r.gpu_uuid, r.gi_id, r.sampled_at,
+        coalesce(
+            max(case when r.gpu_util_ratio <= 1.1 then r.gpu_util_ratio end) > 0.5
+            and coalesce(
+                max(case when r.sm_active_ratio <= 1.1 then r.sm_active_ratio end),
+                max(case when r.gr_engine_ratio <= 1.1 then r.gr_engine_ratio end)
+            ) = 0
+            and coalesce(max(case when r.gr_engine_ratio <= 1.1 then r.gr_engine_ratio end), 0) = 0
+            and coalesce(max(case when r.tensor_ratio <= 1.1 then r.tensor_ratio end), 0) = 0
+            and coalesce(max(case when r.dram_ratio <= 1.1 then r.dram_ratio end), 0) = 0,
+            false
+        ) as is_zero
+    from raw.dcgm_samples as r
+    semi join zero_cards as c
+        on c.cluster = r.cluster and c.node = r.node and c.gpu_uuid = r.gpu_uuid and c.gi_id is not distinct from r.gi_id
+    where
+        r.date >= cast($start_at - interval 1 day as date) and r.date < cast($end_at + interval 1 day as date)
+        and r.sampled_at >= $start_at - interval 15 minute and r.sampled_at < $end_at + interval 15 minute
+    group by r.cluster, r.node, r.gpu_uuid, r.gi_id, r.sampled_at
+),
 zero_runs as (
     select
-        z.*,
-        row_number() over (partition by z.cluster, z.node, z.gpu_uuid, z.gi_id order by z.sampled_at)
-        - row_number() over (partition by z.cluster, z.node, z.gpu_uuid, z.gi_id, z.is_zero order by z.sampled_at) as run
-    from zeros as z
-    semi join zero_cards as c
-        on c.cluster = z.cluster and c.node = z.node and c.gpu_uuid = z.gpu_uuid and c.gi_id is not distinct from z.gi_id
+        *,
+        row_number() over (partition by cluster, node, gpu_uuid, gi_id order by sampled_at)
+        - row_number() over (partition by cluster, node, gpu_uuid, gi_id, is_zero order by sampled_at) as run
+    from zeros
 ),
 frozen as (
     select cluster, node, gpu_uuid, gi_id, min(sampled_at) as from_at, max(sampled_at) as to_at
@@ -229,7 +282,7 @@ usable as (
 )
 select
     u.cluster, u.node, u.pci_bus_id, u.gi_id, u.sampled_at,
-    least(v.covers_until_at, coalesce(u.next_sampled_at, v.covers_until_at)) as covers_until_at,
+    u.covers_until_at, u.resumes_at, u.resumes_until_at,
     case
         when u.sm_active_used is not null then u.sm_active_used
         when u.gr_engine_used is not null and u.gi_id is null then u.gr_engine_used
@@ -280,4 +333,3 @@ select
     ) as nulled,
     cast(u.sampled_at as date) as date
 from usable as u
-inner join covers as v on v.cluster = u.cluster and v.target = u.target and v.scrape_at = u.sampled_at

@@ -146,20 +146,6 @@ described as (
         on h.date = s.date and h.cluster = s.cluster and h.node = s.node and h.pci_bus_id = s.pci_bus_id
         and h.gi_id is not distinct from s.gi_id and h.from_at = s.from_at
 ),
--- Units that cannot be allocated: those already out of work count first, then free ones, then held ones.
-judged as (
-    select
-        *,
-        is_not_ready or is_lost or (
-            short_devices > 0 and not is_uncarved
-            and row_number() over (
-                partition by date, cluster, node, resource, from_at
-                order by
-                    case when is_not_ready or is_lost then 0 when held_parts = 0 then 1 else 2 end, pci_bus_id desc, gi_id desc
-            ) * greatest(replicas, 1) <= short_devices
-        ) as is_unavailable
-    from described
-),
 -- A device's microseconds are dealt to its units by running sums over units and over time since midnight, so that they
 -- add up to the device exactly, also where its units are cut into segments at different instants.
 clocked as (
@@ -167,7 +153,7 @@ clocked as (
         *,
         date_diff('microsecond', cast(date as timestamp), from_at) as from_us,
         date_diff('microsecond', cast(date as timestamp), to_at) as to_us
-    from judged
+    from described
 ),
 dealt as (
     select
@@ -190,13 +176,48 @@ parts as (
         d.*, cast(null as varchar), cast(null as varchar), least(d.held_parts, d.of_parts), d.of_parts, d.of_parts
     from dealt as d
     where d.held_parts < d.of_parts
+),
+sized as (
+    select
+        *,
+        (unit_us * hold_end) // nullif(hold_parts, 0) - (unit_us * hold_start) // nullif(hold_parts, 0) as part_us,
+        greatest(replicas, 1) * cast(hold_end - hold_start as double) / nullif(hold_parts, 0) as devices
+    from parts
+    where hold_end > hold_start
+),
+-- What a node cannot allocate comes first from what is out of work already, then from what is free, then from what is
+-- held, in devices as it advertises them; a part may be taken in part.
+shorted as (
+    select
+        *,
+        case
+            when short_devices = 0 or is_uncarved then 0.0
+            else greatest(
+                0.0,
+                least(
+                    1.0,
+                    (
+                        short_devices + devices - sum(devices) over (
+                            partition by date, cluster, node, resource, is_uncarved, from_at
+                            order by
+                                case when is_not_ready or is_lost then 0 when holder is null then 1 else 2 end,
+                                pci_bus_id desc, gi_id desc, holder desc
+                            rows between unbounded preceding and current row
+                        )
+                    ) / nullif(devices, 0)
+                )
+            )
+        end as short_share
+    from sized
 )
 select
     date, cluster, node, pci_bus_id, gi_id, is_uncarved, date_trunc('hour', from_at) as hour,
     from_at as segment_start_at, to_at as segment_end_at, holder, method, is_not_ready, is_lost, is_cordoned,
-    is_unavailable or (holder is null and is_cordoned) as is_unavailable,
     share_start, share_end, share_parts,
     cast(hold_start as bigint) as hold_start, cast(hold_end as bigint) as hold_end, cast(hold_parts as bigint) as hold_parts,
-    (unit_us * hold_end) // nullif(hold_parts, 0) - (unit_us * hold_start) // nullif(hold_parts, 0) as part_us
-from parts
-where hold_end > hold_start
+    part_us,
+    case
+        when is_not_ready or is_lost or (holder is null and is_cordoned) then part_us
+        else cast(floor(part_us * short_share + 0.5) as bigint)
+    end as unavailable_us
+from shorted

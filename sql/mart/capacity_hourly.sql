@@ -10,7 +10,7 @@ with units as (
 parts as (
     select
         g.date, g.hour, g.cluster, g.node, u.resource, u.accelerator, u.replicas, g.segment_start_at, g.segment_end_at,
-        g.holder, g.is_unavailable,
+        g.holder, coalesce(cast(g.unavailable_us as double) / nullif(g.part_us, 0), 0) as unavailable_share,
         date_diff('microsecond', g.segment_start_at, g.segment_end_at) / 3600000000.0 as hours,
         u.replicas * cast(g.hold_end - g.hold_start as double) / nullif(g.hold_parts, 0) as devices
     from core.gpu_segments as g
@@ -24,9 +24,9 @@ means as (
     select
         date, hour, cluster, node, resource, max(accelerator) as accelerator,
         sum(hours * devices) as capacity_devices,
-        sum(case when holder is not null and not is_unavailable then hours * devices else 0 end) as bound_devices,
-        sum(case when holder is null and not is_unavailable then hours * devices else 0 end) as free_devices,
-        sum(case when is_unavailable then hours * devices else 0 end) as unavailable_devices,
+        sum(case when holder is not null then hours * devices * (1 - unavailable_share) else 0 end) as bound_devices,
+        sum(case when holder is null then hours * devices * (1 - unavailable_share) else 0 end) as free_devices,
+        sum(hours * devices * unavailable_share) as unavailable_devices,
         max(segment_end_at) as last_at
     from parts
     group by date, hour, cluster, node, resource
@@ -69,7 +69,7 @@ cluster_ends as (
 ends as (
     select
         m.hour, m.cluster, m.node, m.resource, m.accelerator,
-        cast(floor(sum(case when p.holder is null and not p.is_unavailable then p.devices else 0 end) + 0.000001) as bigint) as free_at_end,
+        cast(floor(sum(case when p.holder is null then p.devices * (1 - p.unavailable_share) else 0 end) + 0.000001) as bigint) as free_at_end,
         cast(floor(sum(p.devices) + 0.000001) as bigint) as devices_at_end
     from means as m
     inner join cluster_ends as c on c.hour = m.hour and c.cluster = m.cluster

@@ -7,8 +7,28 @@ with segments as (
     select * from core.gpu_segments where date >= cast($start_at as date) and date < cast($end_at as date)
 ),
 -- Samples before the window stand into it, and one that stands over the turn of an hour counts in both. The table is
--- read twice on purpose: kept in memory once, it would be the largest thing here.
+-- read several times on purpose: kept in memory once, it would be the largest thing here.
+resumed as (
+    select
+        cluster, node, pci_bus_id, gi_id, resumes_at as sampled_at, resumes_until_at as covers_until_at,
+        util_ratio, util_source, coalesce(gpu_util_ratio, 0) as resident_ratio
+    from core.gpu_samples
+    where
+        date >= cast($start_at - interval 1 day as date) and date < cast($end_at as date)
+        and resumes_until_at > $start_at and util_source is not null
+),
 hourly as (
+    select
+        cluster, node, pci_bus_id, gi_id, date_trunc('hour', sampled_at) as hour, sampled_at, covers_until_at,
+        util_ratio, util_source, resident_ratio
+    from resumed
+    union all
+    select
+        cluster, node, pci_bus_id, gi_id, date_trunc('hour', covers_until_at - interval 1 microsecond) as hour,
+        sampled_at, covers_until_at, util_ratio, util_source, resident_ratio
+    from resumed
+    where date_trunc('hour', covers_until_at - interval 1 microsecond) > date_trunc('hour', sampled_at)
+    union all
     select
         cluster, node, pci_bus_id, gi_id, date_trunc('hour', sampled_at) as hour, sampled_at, covers_until_at,
         util_ratio, util_source, coalesce(gpu_util_ratio, 0) as resident_ratio
@@ -79,31 +99,39 @@ dealt as (
 valued as (
     select
         *,
-        case
-            when holder is not null and not is_unavailable
-                then least(
-                    part_us,
-                    (unit_uncovered_us * hold_end) // nullif(hold_parts, 0)
-                    - (unit_uncovered_us * hold_start) // nullif(hold_parts, 0)
-                )
-            else 0
-        end as unobserved_us,
-        case when holder is not null and not is_unavailable then part_us else 0 end as allocated_us,
-        case when is_unavailable then part_us else 0 end as unavailable_us
+        part_us - unavailable_us as working_us,
+        (unit_uncovered_us * hold_end) // nullif(hold_parts, 0)
+        - (unit_uncovered_us * hold_start) // nullif(hold_parts, 0) as part_uncovered_us
     from dealt
+),
+judged as (
+    select
+        *,
+        case when holder is not null then working_us else 0 end as allocated_us,
+        case
+            when holder is null then 0
+            when unavailable_us = 0 then least(working_us, part_uncovered_us)
+            -- A part that only partly works is uncovered in the same proportion.
+            else least(working_us, (part_uncovered_us * working_us) // nullif(part_us, 0))
+        end as unobserved_us,
+        case
+            when unavailable_us = 0 then 1.0
+            else coalesce(cast(working_us as double) / nullif(part_us, 0), 0.0)
+        end as working_share
+    from valued
 ),
 hours as (
     select
         date, hour, cluster, node, pci_bus_id, gi_id, holder, bool_or(is_uncarved) as is_uncarved,
         max(method) as method, sum(part_us) as capacity_us, sum(allocated_us) as allocated_us,
         sum(unavailable_us) as unavailable_us, sum(unobserved_us) as unobserved_us,
-        sum(case when allocated_us > 0 then utilized_us * share else 0 end) as utilized_us,
-        sum(case when allocated_us > 0 then resident_us * share else 0 end) as resident_us,
+        sum(case when holder is not null then utilized_us * share * working_share else 0 end) as utilized_us,
+        sum(case when holder is not null then resident_us * share * working_share else 0 end) as resident_us,
         sum(case when holder is null and not is_not_ready then utilized_us * share else 0 end) as rogue_us,
         sum(sm_us) as sm_us, sum(gr_us) as gr_us, sum(scaled_us) as scaled_us, sum(gpu_util_us) as gpu_util_us,
         bool_or(is_not_ready) as is_not_ready, bool_or(is_lost) as is_lost, bool_or(is_cordoned) as is_cordoned,
         min(segment_start_at) as from_at
-    from valued
+    from judged
     group by date, hour, cluster, node, pci_bus_id, gi_id, holder
 ),
 bounded as (

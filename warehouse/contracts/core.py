@@ -9,7 +9,8 @@ TABLES = (
     Table(
         "core.gpu_samples", "sampled_at, slot (node, pci_bus_id), gi_id",
         ("cluster", "node", "pci_bus_id", "gi_id", "sampled_at"),
-        pick("cluster node pci_bus_id gi_id sampled_at covers_until_at util_ratio util_source target gpu_uuid gpu_index "
+        pick("cluster node pci_bus_id gi_id sampled_at covers_until_at resumes_at resumes_until_at util_ratio util_source "
+             "target gpu_uuid gpu_index "
              "model mig_profile driver gpu_util_ratio mem_copy_ratio sm_active_ratio sm_occupancy_ratio gr_engine_ratio "
              "tensor_ratio dram_ratio power_w energy_j fb_used_bytes fb_free_bytes fb_reserved_bytes sm_clock_hz "
              "gpu_temp_c mem_temp_c xid_last nvlink_bytes_per_second pcie_tx_bytes_per_second pcie_rx_bytes_per_second "
@@ -116,8 +117,8 @@ TABLES = (
         "core.gpu_segments", "date, unit, segment, holder",
         ("date", "cluster", "node", "pci_bus_id", "gi_id", "segment_start_at", "holder"),
         pick("date cluster node pci_bus_id gi_id is_uncarved hour segment_start_at segment_end_at holder method "
-             "is_not_ready is_lost is_cordoned is_unavailable share_start share_end share_parts hold_start hold_end "
-             "hold_parts part_us"),
+             "is_not_ready is_lost is_cordoned share_start share_end share_parts hold_start hold_end "
+             "hold_parts part_us unavailable_us"),
         "date", "The timeline of every unit, cut wherever something changes.",
         nullable_key=("gi_id", "holder"),
     ),

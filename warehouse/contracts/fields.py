@@ -152,6 +152,8 @@ share_end               integer    where the unit's share ends on the device, in
 share_parts             integer    parts the device is divided into
 replicas                integer    replicas advertised for one device (time-slicing or MPS)
 covers_until_at         timestamp  until when the sample stands (ledger rule 3)
+resumes_at              timestamp  from when it stands again, where another exporter's newer sample stood shorter
+resumes_until_at        timestamp  until when it stands again
 util_ratio              double     activity by ledger rule 5
 util_source             string     field that activity came from
 nulled                  string     columns set to null and why, as column:reason, semicolon separated
@@ -206,7 +208,7 @@ segment_start_at        timestamp  start of the segment
 segment_end_at          timestamp  end of the segment
 is_not_ready            boolean    the node's Ready condition was not True
 is_lost                 boolean    the GPU was lost
-is_unavailable          boolean    the part could not work
+unavailable_us          integer    microseconds of part_us that could not work
 hold_start              integer    where the holder's share of the unit begins, in 1/hold_parts
 hold_end                integer    where it ends, in 1/hold_parts
 hold_parts              integer    parts the unit is divided into among holders
