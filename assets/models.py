@@ -28,11 +28,12 @@ def build_model_assets(models: Mapping[str, Model], daily: dg.DailyPartitionsDef
 
 def _model_asset(models: Mapping[str, Model], model: Model, daily: dg.DailyPartitionsDefinition) -> dg.AssetsDefinition:
     contract = CONTRACTS[model.name]
+    lineage = metadata.column_lineage(model)
 
     @dg.asset(
         key=metadata.asset_key(model.name),
         deps=[metadata.asset_key(name) for name in model.inputs if name != model.name],
-        description=f"{contract.description}\n\n{model.header}",
+        description=_description(model),
         group_name=contract.layer,
         kinds={"sql", "duckdb", "deltalake"},
         partitions_def=daily,
@@ -41,7 +42,7 @@ def _model_asset(models: Mapping[str, Model], model: Model, daily: dg.DailyParti
         pool=WRITER_POOL,
         metadata={
             "dagster/column_schema": metadata.table_schema(contract),
-            "dagster/column_lineage": metadata.column_lineage(model),
+            "dagster/column_lineage": lineage,
             "dagster/table_name": model.name,
             "sql": dg.MetadataValue.md(f"```sql\n{model.sql.strip()}\n```"),
         },
@@ -54,9 +55,18 @@ def _model_asset(models: Mapping[str, Model], model: Model, daily: dg.DailyParti
         start, end = window
         runner.run_models(access.lake, [model.name], start, end, context.run.run_id, models=models)
         with access.connect([model.name]) as con:
-            return dg.MaterializeResult(metadata=metadata.statistics(con, model.name, start, end))
+            found = metadata.statistics(con, model.name, start, end)
+        # The column graph of the web interface reads lineage from materializations only.
+        return dg.MaterializeResult(metadata={**found, "dagster/column_lineage": lineage})
 
     return model_asset
+
+
+def _description(model: Model) -> str:
+    """The header of the SQL file as Markdown."""
+    fields = model.fields
+    named = [f"**{name}**: {fields[name]}" for name in ("grain", "key", "inputs", "invariant") if fields.get(name)]
+    return "\n\n".join([fields["description"] or CONTRACTS[model.name].description, *named])
 
 
 def _published(models: Mapping[str, Model], daily: dg.DailyPartitionsDefinition) -> dg.AssetsDefinition:

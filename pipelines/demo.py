@@ -66,10 +66,12 @@ def busy_start(jobs: Sequence[Job], days: int) -> float:
 def run(settings: Settings, spec: FleetSpec, out: Path | None, progress: Progress) -> None:
     """Simulate, write, build, publish, export and print. Replaces an earlier demo in the folder, nothing else."""
     lake = Lake(settings.data)
+    if settings.data.is_dir():
+        simulated.check_replaceable(lake)
+    progress("inventing the fleet")
+    world = World.build(spec)  # before anything is touched: it refuses a spec that makes no sense
     with lake.writer():
         simulated.check_replaceable(lake)
-        progress("inventing the fleet")
-        world = World.build(spec)
         start, end = simulated.spec_window(spec)
         first = (spec.end_at - timedelta(days=spec.days + spec.history_days + 30)).date()
         simulated.write_settings(lake, world, min(first, settings.partitions_start))

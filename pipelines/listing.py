@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
+import yaml
 from kubernetes import config
 
 from pipelines import console
@@ -23,6 +24,8 @@ from warehouse.landing import Landing
 
 def contexts_of(kubeconfig: Path | None) -> list[str]:
     """Names of all contexts of a kubeconfig; `BadInput` where it cannot be read."""
+    if kubeconfig is not None:
+        check_kubeconfig(kubeconfig)
     try:
         contexts, _ = config.list_kube_config_contexts(config_file=None if kubeconfig is None else str(kubeconfig))
     except (config.ConfigException, OSError) as e:
@@ -35,7 +38,19 @@ def clusters(kubeconfig: Path | None, contexts: Sequence[str], name: str | None)
     if name is not None and len(contexts) > 1:
         raise BadInput("--cluster names one cluster; with several contexts each is named by its context")
     path = None if kubeconfig is None else str(kubeconfig)
+    if kubeconfig is not None:
+        check_kubeconfig(kubeconfig)
     return [connect(path, context, name) for context in (contexts or (None,))]
+
+
+def check_kubeconfig(path: Path) -> None:
+    """`BadInput` where the file is no kubeconfig: the client fails on those in ways that name nothing."""
+    try:
+        content = yaml.safe_load(path.read_bytes())
+    except (OSError, yaml.YAMLError) as e:
+        raise BadInput(f"kubeconfig {path}: {e}") from e
+    if not isinstance(content, dict) or not isinstance(content.get("clusters"), list):
+        raise BadInput(f"kubeconfig {path}: no list of clusters in it")
 
 
 def list_now(settings: Settings, servers: Sequence[Cluster], at: datetime | None) -> int:

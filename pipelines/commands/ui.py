@@ -27,8 +27,11 @@ def ui(
     home = instance.prepare_home(settings.data)
     environ = instance.environment(settings.data, os.environ)
     console.say(f"Dagster on http://127.0.0.1:{port} (home {home}); Ctrl-C stops it")
+    # Dagster recommends its newer `dg` here, which needs a project laid out its way.
+    quiet = ("-W", "ignore:Function `dev_command` is superseded")
     command = [
         sys.executable,
+        *quiet,
         "-m",
         "dagster",
         "dev",
