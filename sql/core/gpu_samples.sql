@@ -42,32 +42,16 @@ limits as (
             as limit_us
     from rules
 ),
-scrape_covers as (
+covers as (
     select
         cluster, target, scrape_at,
+        lag(scrape_at) over (partition by cluster, target order by scrape_at) as previous_scrape_at,
         case
             when next_scrape_at is not null and date_diff('microsecond', scrape_at, next_scrape_at) <= limit_us
                 then next_scrape_at
             else scrape_at + interval 1 microsecond * cast(floor(least(usual_us, limit_us) + 0.5) as bigint)
         end as covers_until_at
     from limits
-),
--- A sample that carried a time of its own belongs to the first scrape after it.
-stamped as (
-    select distinct r.cluster, r.target, r.sampled_at
-    from raw.dcgm_samples as r
-    anti join scrape_covers as c on c.cluster = r.cluster and c.target = r.target and c.scrape_at = r.sampled_at
-    where r.date >= cast($start_at as date) and r.date < cast($end_at as date)
-),
-covers as (
-    select cluster, target, scrape_at as sampled_at, covers_until_at from scrape_covers
-    union all
-    select s.cluster, s.target, s.sampled_at, min(c.covers_until_at)
-    from stamped as s
-    inner join scrape_covers as c
-        on c.cluster = s.cluster and c.target = s.target
-        and c.scrape_at > s.sampled_at and c.scrape_at <= s.sampled_at + interval 15 minute
-    group by s.cluster, s.target, s.sampled_at
 ),
 -- What is known of each card before its samples are read: the slot, where another row of it tells the bus id; and
 -- whether rows have to be put together, because it has copies or more than one exporter.
@@ -126,16 +110,20 @@ repeated as (
 -- Of two exporters the newer sample stands; where its cover ends before the older one's does, the older one resumes.
 watched_twice as (
     select
-        r.*, v.covers_until_at as own_end_at,
+        r.*, coalesce(v.covers_until_at, n.covers_until_at) as own_end_at,
         lead(r.sampled_at) over (partition by r.cluster, r.node, r.pci_bus_id, r.gi_id order by r.sampled_at) as next_at,
-        lead(v.covers_until_at) over (
+        lead(coalesce(v.covers_until_at, n.covers_until_at)) over (
             partition by r.cluster, r.node, r.pci_bus_id, r.gi_id order by r.sampled_at
         ) as next_end_at,
         lead(r.sampled_at, 2) over (
             partition by r.cluster, r.node, r.pci_bus_id, r.gi_id order by r.sampled_at
         ) as second_next_at
     from repeated as r
-    inner join covers as v on v.cluster = r.cluster and v.target = r.target and v.sampled_at = r.sampled_at
+    left join covers as v on v.cluster = r.cluster and v.target = r.target and v.scrape_at = r.sampled_at
+    left join covers as n
+        on n.cluster = r.cluster and n.target = case when v.scrape_at is null then r.target end
+        and n.scrape_at > r.sampled_at and coalesce(n.previous_scrape_at < r.sampled_at, true)
+    where coalesce(v.covers_until_at, n.covers_until_at) is not null
 ),
 devices as (
     select
@@ -144,12 +132,18 @@ devices as (
         r.gpu_util_ratio, r.mem_copy_ratio, r.sm_active_ratio, r.sm_occupancy_ratio, r.gr_engine_ratio,
         r.tensor_ratio, r.dram_ratio, r.power_w, r.energy_j, r.fb_used_bytes, r.fb_free_bytes, r.fb_reserved_bytes,
         r.sm_clock_hz, r.gpu_temp_c, r.mem_temp_c, r.xid_last, r.nvlink_bytes_per_second,
-        r.pcie_tx_bytes_per_second, r.pcie_rx_bytes_per_second, v.covers_until_at,
+        r.pcie_tx_bytes_per_second, r.pcie_rx_bytes_per_second, coalesce(v.covers_until_at, n.covers_until_at) as covers_until_at,
         cast(null as timestamp) as resumes_at, cast(null as timestamp) as resumes_until_at
     from raw.dcgm_samples as r
     inner join cards as c on c.cluster = r.cluster and c.node = r.node and c.gpu_uuid = r.gpu_uuid and not c.is_repeated
-    inner join covers as v on v.cluster = r.cluster and v.target = r.target and v.sampled_at = r.sampled_at
-    where r.date >= cast($start_at as date) and r.date < cast($end_at as date)
+    left join covers as v on v.cluster = r.cluster and v.target = r.target and v.scrape_at = r.sampled_at
+    -- A sample that carried a time of its own belongs to the first scrape after it.
+    left join covers as n
+        on n.cluster = r.cluster and n.target = case when v.scrape_at is null then r.target end
+        and n.scrape_at > r.sampled_at and coalesce(n.previous_scrape_at < r.sampled_at, true)
+    where
+        r.date >= cast($start_at as date) and r.date < cast($end_at as date)
+        and coalesce(v.covers_until_at, n.covers_until_at) is not null
     union all
     select
         * exclude (own_end_at, next_at, next_end_at, second_next_at),
