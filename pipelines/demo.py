@@ -7,7 +7,7 @@ assets and checks (the main job runs them).
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -79,13 +79,15 @@ def run(settings: Settings, spec: FleetSpec, out: Path | None, progress: Progres
             {"data": settings.data, "memory_limit": settings.memory_limit, "threads": settings.threads}
         ).settings
         written = simulated.write_history(lake, world, progress)
+        about = simulated.describe(world)
+        del world  # its telemetry is worth a gigabyte, which the build can use
         past = written.get("raw.allocation_history", set())
         simulated.clear_beyond(lake, {**written, HISTORY: past}, (start, end))
         build(lake, settings, start, end, past, progress)
     progress("exporting")
     folder = out or settings.data / "exports"
     paths = export_marts(settings.data, folder)
-    print_headline(settings, world, (start, end), paths)
+    print_headline(settings, spec, about, (start, end), paths)
 
 
 def build(lake: Lake, settings: Settings, start: date, end: date, past: set[date], progress: Progress) -> None:
@@ -132,14 +134,15 @@ def headline(settings: Settings, start: date, end: date) -> list[list[object]]:
     ]
 
 
-def print_headline(settings: Settings, world: World, window: tuple[date, date], paths: Sequence[Path]) -> None:
+def print_headline(
+    settings: Settings, spec: FleetSpec, about: Mapping[str, int], window: tuple[date, date], paths: Sequence[Path]
+) -> None:
     """The result on stdout."""
-    about = simulated.describe(world)
-    source = "a job trace" if world.spec.jobs is not None else f"seed {world.spec.seed}"
+    source = "a job trace" if spec.jobs is not None else f"seed {spec.seed}"
     print(
         f"SIMULATED fleet ({source}): {about['nodes']} nodes, {about['accelerators']} accelerators, "
         f"{about['providers']} providers, {about['regions']} regions, {about['pods']:,} pods, "
-        f"{about['faults']} faults; {window[0]} to {window[1] - DAY}, one scrape each {world.spec.interval_s} s"
+        f"{about['faults']} faults; {window[0]} to {window[1] - DAY}, one scrape each {spec.interval_s} s"
     )
     print()
     console.table(

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -145,7 +144,7 @@ def spec_window(spec: FleetSpec) -> tuple[date, date]:
     return start, last.date() + DAY
 
 
-def describe(world: World) -> dict[str, Any]:
+def describe(world: World) -> dict[str, int]:
     """What was simulated, for people."""
     return {
         "nodes": len(world.nodes),
