@@ -74,7 +74,14 @@ def prepare(root: Path, gpus: int, pods: int) -> int:
     from warehouse.lake import Lake  # noqa: PLC0415
 
     scrapes = 86_400 // SPACING_S
-    numbers = {"day": DAY, "gpus": gpus, "pods": pods, "span": 86_400 * gpus // pods, "spacing": SPACING_S, "scrapes": scrapes}
+    numbers = {
+        "day": DAY,
+        "gpus": gpus,
+        "pods": pods,
+        "span": 86_400 * gpus // pods,
+        "spacing": SPACING_S,
+        "scrapes": scrapes,
+    }
     holds = HOLDS.format(**numbers)
     queries = {
         "core.gpu_units": UNITS.format(**numbers),
@@ -97,7 +104,7 @@ def prepare(root: Path, gpus: int, pods: int) -> int:
 
 
 def measure(root: Path, what: str) -> dict[str, float]:
-    """Run the ledger or the bare scan in this process: seconds and peak memory."""
+    """The ledger or the bare scan, in this process: seconds and peak memory."""
     from warehouse.engine import open_database  # noqa: PLC0415
     from warehouse.lake import Lake  # noqa: PLC0415
     from warehouse.runner import run_models  # noqa: PLC0415
@@ -116,9 +123,9 @@ def measure(root: Path, what: str) -> dict[str, float]:
     return {"seconds": seconds, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
-def child(root: Path, what: str) -> dict[str, float]:
-    """`measure` in a process of its own, so that its peak memory is its alone."""
-    command = [sys.executable, __file__, "--measure", what, "--root", str(root)]
+def child(root: Path, what: str, gpus: int, pods: int) -> dict[str, float]:
+    """One step in a process of its own; peak memory is inherited from a large parent, so this one stays small."""
+    command = [sys.executable, __file__, "--step", what, "--root", str(root), "--gpus", str(gpus), "--pods", str(pods)]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
@@ -127,19 +134,22 @@ def main() -> None:
     parser.add_argument("--gpus", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=5000)
     parser.add_argument("--times", default="1,4")
-    parser.add_argument("--measure", choices=("ledger", "scan"))
-    parser.add_argument("--root", type=Path)
+    parser.add_argument("--step", choices=("prepare", "ledger", "scan"), help=argparse.SUPPRESS)
+    parser.add_argument("--root", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.measure:
-        print(json.dumps(measure(args.root, args.measure)))
+    if args.step:
+        rows = prepare(args.root, args.gpus, args.pods) if args.step == "prepare" else 0
+        print(json.dumps({"rows": rows} if rows else measure(args.root, args.step)))
         return
-    print(f"{'GPUs':>6} {'pods':>6} {'samples':>11} {'ledger s':>9} {'peak MB':>8} {'scan s':>7} {'ratio':>6}  {datetime.now():%H:%M}")
+    print(
+        f"{'GPUs':>6} {'pods':>6} {'samples':>11} {'ledger s':>9} {'peak MB':>8} {'scan s':>7} {'ratio':>6}  {datetime.now():%H:%M}"
+    )
     base = 0.0
     for factor in (int(x) for x in args.times.split(",")):
         with tempfile.TemporaryDirectory() as scratch:
-            root = Path(scratch)
-            rows = prepare(root, args.gpus * factor, args.pods * factor)
-            scan, ledger = child(root, "scan"), child(root, "ledger")
+            size = (Path(scratch), args.gpus * factor, args.pods * factor)
+            rows = int(child(size[0], "prepare", *size[1:])["rows"])
+            scan, ledger = child(size[0], "scan", *size[1:]), child(size[0], "ledger", *size[1:])
         base = base or ledger["seconds"] / factor
         print(
             f"{args.gpus * factor:>6} {args.pods * factor:>6} {rows:>11,} {ledger['seconds']:>9.2f} {ledger['peak_mb']:>8.0f}"

@@ -29,7 +29,7 @@ from warehouse.windows import DAY, chunks, contiguous, days
 
 CHUNK_DAYS = 7
 # at this many input rows a date, a temporary table of the result costs more than it saves
-HEAVY_ROWS = 1_000_000
+HEAVY_ROWS = 250_000
 
 
 @dataclass(frozen=True)
