@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from pipelines import console
-from pipelines.commands import build, demo, doctor, export, fleet, ingest, query, ui
+from pipelines.commands import build, demo, doctor, export, fleet, ingest, query, report, ui
 from warehouse.errors import BadInput, LakeBusy
 
 log = logging.getLogger(__name__)
@@ -47,6 +47,7 @@ app.command()(query.query)
 app.command()(query.sql)
 app.command()(export.export)
 app.command()(export.catalog)
+app.command()(report.report)
 app.command()(doctor.doctor)
 app.command()(ui.ui)
 app.command()(doctor.version)

@@ -14,6 +14,7 @@ from pathlib import Path
 from fleet.model import FleetSpec, TraceJob
 from fleet.world import World
 from pipelines import building, console, simulated
+from pipelines.reporting import write_stranding
 from pipelines.settings import Settings, load
 from sources.traces import Job, read_trace
 from warehouse import runner
@@ -87,7 +88,8 @@ def run(settings: Settings, spec: FleetSpec, out: Path | None, progress: Progres
     progress("exporting")
     folder = out or settings.data / "exports"
     paths = export_marts(settings.data, folder)
-    print_headline(settings, spec, about, (start, end), paths)
+    page = write_stranding(settings, None, start, end)
+    print_headline(settings, spec, about, (start, end), paths, page)
 
 
 def build(lake: Lake, settings: Settings, start: date, end: date, past: set[date], progress: Progress) -> None:
@@ -135,7 +137,12 @@ def headline(settings: Settings, start: date, end: date) -> list[list[object]]:
 
 
 def print_headline(
-    settings: Settings, spec: FleetSpec, about: Mapping[str, int], window: tuple[date, date], paths: Sequence[Path]
+    settings: Settings,
+    spec: FleetSpec,
+    about: Mapping[str, int],
+    window: tuple[date, date],
+    paths: Sequence[Path],
+    page: Path,
 ) -> None:
     """The result on stdout."""
     source = "a job trace" if spec.jobs is not None else f"seed {spec.seed}"
@@ -153,6 +160,7 @@ def print_headline(
     print("exports (simulated):")
     for path in paths:
         print(f"  {path}")
+    print(f"report (simulated):\n  {page}")
     sys.stdout.flush()
     data = "" if settings.data == Path("data") else f" --data {settings.data}"
     console.say(f'next: strandline query "select * from mart.stranding_hourly limit 10"{data}   strandline ui{data}')

@@ -15,8 +15,8 @@ import pytest
 
 COMMANDS = (
     [], ["demo"], ["fleet"], ["fleet", "serve"], ["ingest"], ["ingest", "dcgm"], ["ingest", "kubernetes"],
-    ["ingest", "manifest"], ["ingest", "seal"], ["build"], ["query"], ["sql"], ["export"], ["catalog"], ["doctor"],
-    ["ui"], ["version"],
+    ["ingest", "manifest"], ["ingest", "seal"], ["build"], ["query"], ["sql"], ["export"], ["catalog"],
+    ["report"], ["doctor"], ["ui"], ["version"],
 )  # fmt: skip
 BODY = b"""# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).
 # TYPE DCGM_FI_DEV_GPU_UTIL gauge
@@ -61,7 +61,7 @@ def test_help_is_quick_and_names_only_what_works(tmp_path: Path) -> None:
     text = strandline("--help", cwd=tmp_path).stdout.decode()
     # Under a second on an idle machine; the allowance is for tests that run beside others.
     assert time.perf_counter() - begun < 5
-    for later in ("prices", "bills", "forecast", "queue", "scheduler", "replay", "close", "report"):
+    for later in ("prices", "bills", "forecast", "queue", "scheduler", "replay", "close"):
         assert f" {later} " not in text
 
 
@@ -94,6 +94,9 @@ def test_help_is_quick_and_names_only_what_works(tmp_path: Path) -> None:
         (["export", "mart.gpu_ledger_hourly", "--as-of", "2020-01-01"], "2020-01-01"),
         (["export", "mart.gpu_ledger_hourly", "--out", "."], "directory"),
         (["catalog", "core.nothing"], "core.nothing"),
+        (["report", "--from", "2020-01-01", "--to", "2020-01-02"], "no day of 2020-01-01"),
+        (["report", "--from", "2026-03-02", "--to", "2026-03-01"], "must be after"),
+        (["report", "--out", "body.prom"], "in the way"),
         (["doctor", "--data"], "--data"),
         (["ingest", "dcgm"], "nothing to read"),
         (["ingest", "dcgm", "absent.prom"], "absent.prom: no such file"),

@@ -1,0 +1,36 @@
+"""`strandline report`: the stranding report as one HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipelines.commands import options
+
+
+def report(
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the page (default: DATA/reports).", show_default=False)
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", help="First day, YYYY-MM-DD (default: the newest 30 days).", show_default=False),
+    ] = None,
+    to: Annotated[str | None, typer.Option("--to", help="Day after the last, YYYY-MM-DD.", show_default=False)] = None,
+    data: options.Data = None,
+    memory_limit: options.Memory = None,
+    threads: options.Threads = None,
+) -> None:
+    """Write where GPU-hours are stranded, by team, time, accelerator and run, as one HTML page; print its path.
+
+    The page needs no network and no server. It shows the newest build, and says so where the data are simulated.
+    """
+    from pipelines import reporting
+    from pipelines.durations import parse_date
+
+    settings = options.existing(options.settings(data=data, memory_limit=memory_limit, threads=threads))
+    start = None if from_ is None else parse_date(from_, "--from")
+    end = None if to is None else parse_date(to, "--to")
+    print(reporting.write_stranding(settings, out, start, end))
