@@ -44,6 +44,9 @@ test: lint unit integration
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
+screenshots: $(READY)
+	BIN=$(BIN) DATA='$(or $(DATA),data)' docs/screenshots.sh
+
 # Golden files are rewritten only on purpose; the diff is then read like any other change.
 golden: $(READY)
 	UPDATE_GOLDEN=1 $(BIN)/pytest -n 0 tests/pipelines/test_definition_graph.py
