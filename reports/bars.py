@@ -86,9 +86,15 @@ def areas(timeline: Sequence[tuple[datetime, Parts]], step_hours: int) -> str:
     for name in ALL:
         tops = [f + getattr(p, name) / step_hours for f, (_, p) in zip(floors, timeline, strict=True)]
         path = []
-        for (at, _), low, high in zip(timeline, floors, tops, strict=True):
-            x = left + scale * ((at - first) / step)
-            path.append(f"M{x:.1f} {y_of(low):.1f}V{y_of(high):.1f}h{scale:.2f}V{y_of(low):.1f}z")
+        for run in _runs_of([at for at, _ in timeline], step):
+            xs = [left + scale * ((timeline[i][0] - first) / step) for i in run]
+            # One outline for a run of steps: a shape for each would leave hairlines between them.
+            over = "".join(f"L{x:.1f} {y_of(tops[i]):.1f}h{scale:.2f}" for x, i in zip(xs, run, strict=True))
+            under = "".join(
+                f"L{x + scale:.1f} {y_of(floors[i]):.1f}h{-scale:.2f}"
+                for x, i in zip(reversed(xs), reversed(run), strict=True)
+            )
+            path.append(f"M{over[1:]}{under}z")
         drawn.append(f'<path d="{"".join(path)}" fill="{COLOURS[name]}"/>')
         floors = tops
     for n in range(int(ceiling / tick) + 1):
@@ -112,9 +118,15 @@ def areas(timeline: Sequence[tuple[datetime, Parts]], step_hours: int) -> str:
             f"<title>{at:%Y-%m-%d %H:%M} UTC, GPUs\n{escape(values)}</title></rect>"
         )
     return (
-        f'<svg class="areas" viewBox="0 0 {width} {height}" role="img" shape-rendering="crispEdges" '
+        f'<svg class="areas" viewBox="0 0 {width} {height}" role="img" '
         f'aria-label="GPUs over time by what became of them">{"".join(drawn)}</svg>'
     )
+
+
+def _runs_of(instants: Sequence[datetime], step: timedelta) -> list[range]:
+    """Indexes of instants that follow each other by one step, run by run."""
+    starts = [i for i, at in enumerate(instants) if i == 0 or at - instants[i - 1] != step]
+    return [range(a, b) for a, b in zip(starts, [*starts[1:], len(instants)], strict=True)]
 
 
 def _round_step(top: float) -> float:

@@ -22,8 +22,8 @@ VERDICTS = {
     "idle": "did nothing",
     "mostly_idle": "mostly idle",
     "input_starved": "waits for its input",
-    "below_baseline": "below its kind",
-    "as_expected": "as its kind usually is",
+    "below_baseline": "below its kind's usual",
+    "as_expected": "usual for its kind",
     "not_observed": "not observed",
 }
 SHAPES = {"starved": "training, starved", "sweep": "parameter sweep"}
@@ -42,7 +42,7 @@ def render(con: duckdb.DuckDBPyConnection, start: date, end: date, *, simulated:
         f"<header><h1>{escape(_headline(found.total))}</h1>",
         f'<p class="about">{start:%d %b %Y} to {last:%d %b %Y} (UTC), {clusters}',
         f"{escape(', '.join(found.clusters))}</p>",
-        "</header>",
+        f'<p class="lead">{escape(_lead(found.total))}</p></header>',
         _tiles(found.total),
         _whole(found.total),
         "<h2>By team</h2>",
@@ -76,13 +76,22 @@ def _headline(total: Parts) -> str:
     return f"{hours(total.stranded)} of {hours(total.allocated)} allocated GPU-hours were stranded"
 
 
+def _lead(total: Parts) -> str:
+    if not total.resident:
+        return "No card told GPU_UTIL, so there is nothing to compare with what most dashboards show."
+    return (
+        f"GPU_UTIL, the figure most dashboards show, would call {percent(total.share('resident'))} of the allocated "
+        f"time used. The multiprocessors were busy for {percent(total.share('utilized'))} of it."
+    )
+
+
 def _tiles(total: Parts) -> str:
     tiles = [
         ("capacity", total.capacity, "GPU-hours that existed"),
         ("allocated", total.allocated, f"{percent(total.share('allocated', 'capacity'))} of capacity"),
         ("utilized", total.utilized, f"{percent(total.share('utilized'))} of allocated"),
         ("stranded", total.stranded, f"{percent(total.share('stranded'))} of allocated"),
-        ("unobserved", total.unobserved, f"{percent(total.share('unobserved'))} of allocated, in no other part"),
+        ("unobserved", total.unobserved, f"{percent(total.share('unobserved'))} of allocated"),
     ]
     cells = [
         f'<div class="tile {name}"><b>{hours(value)}</b><span>{name}</span><small>{escape(note)}</small></div>'
@@ -103,11 +112,16 @@ def _groups(kind: str, groups: Sequence[tuple[str, Parts]]) -> str:
     rows = [
         f'<tr><th scope="row" title="{escape(name)}">{escape(name)}</th><td class="wide">{bars.stacked(p, widest)}</td>'
         f"<td>{hours(p.allocated)}</td><td>{hours(p.utilized)}</td><td>{hours(p.stranded)}</td>"
-        f"<td>{percent(p.share('stranded'))}</td></tr>"
+        f"<td>{hours(p.unobserved)}</td><td>{_share(p)}</td></tr>"
         for name, p in shown
     ]
-    head = _head(kind, "", "allocated", "utilized", "stranded", "share stranded")
+    head = _head(kind, "", "allocated", "utilized", "stranded", "unobserved", "share stranded")
     return f'<table class="groups">{head}<tbody>{"".join(rows)}</tbody></table>{bars.legend(bars.HELD, tick=True)}'
+
+
+def _share(parts: Parts) -> str:
+    """The stranded share of what is held; a dash where none of it was observed."""
+    return percent(parts.share("stranded") if parts.unobserved < parts.allocated else None)
 
 
 def _head(*columns: str) -> str:
@@ -134,7 +148,8 @@ def _runs(runs: Sequence[Run]) -> str:
     return (
         f'<table class="runs">{head}<tbody>{"".join(rows)}</tbody></table>'
         '<p class="note">The kind of work is told from metrics alone. Used: utilized ÷ observed. Usual: the median '
-        "activity of runs of that kind on that accelerator that ended or were last seen on the same day.</p>"
+        "activity of runs of that kind on that accelerator that ended or were last seen on the same day. A verdict "
+        "tells a run from its kind; what is usual for a kind may still strand most.</p>"
     )
 
 
@@ -156,4 +171,4 @@ container.
 <b>Utilized</b>: the streaming multiprocessors were busy (SM_ACTIVE; where a card has none, the graphics engine or
 GPU_UTIL). <b>Stranded</b>: held, observed and not used. <b>Unobserved</b>: held while no sample covers it; it counts as
 neither. The black tick marks what GPU_UTIL, the figure most dashboards show, would call used: it says that some kernel
-ran, not how much of the card it filled.</p></section>"""
+ran, not how much of the card it filled; MIG instances have none and add nothing to it.</p></section>"""
