@@ -1,9 +1,10 @@
 -- How the metrics of each pod's devices were distributed on a date, in buckets: what medians and percentiles of a
--- whole run are read from without reading its samples again. Ratios have 1/256 wide buckets, power 4 W, memory 256 MiB.
+-- whole run are read from without reading its samples again. Ratios have 1/256 wide buckets, power (W)
+-- 4 W, memory (MiB) 256 MiB. Values are summed in whole millionths, so that the sum does not depend on the order.
 -- grain: date, pod_uid, metric, bucket
 -- key: date, cluster, pod_uid, metric, bucket
 -- inputs: core.gpu_samples, core.device_assignments
--- invariant: value_sum / samples lies within the bucket
+-- invariant: value_micros / 1000000 / samples lies within the bucket
 with holds as (
     select *
     from core.device_assignments
@@ -24,7 +25,7 @@ metrics as (
     select * from (values
         ('sm_active_ratio', 256.0), ('gr_engine_ratio', 256.0), ('gpu_util_ratio', 256.0),
         ('sm_occupancy_ratio', 256.0), ('tensor_ratio', 256.0), ('dram_ratio', 256.0), ('power_w', 0.25),
-        ('fb_used_bytes', 0.0000000037252902984619140625)
+        ('fb_used_bytes', 0.00390625)
     ) as m(metric, buckets_per_unit)
 ),
 tall as (
@@ -38,14 +39,14 @@ tall as (
             when 'tensor_ratio' then t.tensor_ratio
             when 'dram_ratio' then t.dram_ratio
             when 'power_w' then t.power_w
-            when 'fb_used_bytes' then t.fb_used_bytes
+            when 'fb_used_bytes' then t.fb_used_bytes / 1048576
         end as value
     from taken as t
     cross join metrics as m
 )
 select
     date, cluster, pod_uid, metric, cast(floor(value * buckets_per_unit) as bigint) as bucket, count(*) as samples,
-    sum(value) as value_sum
+    cast(sum(cast(floor(value * 1000000 + 0.5) as bigint)) as bigint) as value_micros
 from tall
 where value is not null
 group by date, cluster, pod_uid, metric, cast(floor(value * buckets_per_unit) as bigint)

@@ -99,9 +99,11 @@ pools as (
     group by hour, cluster, resource, accelerator
 )
 select
-    m.hour, m.cluster, m.node, m.resource, m.accelerator, m.capacity_devices,
-    greatest(m.capacity_devices - coalesce(s.short_devices, 0), 0) as allocatable_devices,
-    coalesce(r.requested_devices, 0) as requested_devices, m.bound_devices, m.free_devices, m.unavailable_devices,
+    -- Rounded, so that means do not depend on the order they were summed in.
+    m.hour, m.cluster, m.node, m.resource, m.accelerator, round(m.capacity_devices, 6) as capacity_devices,
+    round(greatest(m.capacity_devices - coalesce(s.short_devices, 0), 0), 6) as allocatable_devices,
+    round(coalesce(r.requested_devices, 0), 6) as requested_devices, round(m.bound_devices, 6) as bound_devices,
+    round(m.free_devices, 6) as free_devices, round(m.unavailable_devices, 6) as unavailable_devices,
     coalesce(e.free_at_end, 0) as free_at_end,
     coalesce(e.free_at_end, 0) as largest_gang_devices,
     cast(coalesce(g.gang_devices, 0) as bigint) as largest_gang_in_pool,

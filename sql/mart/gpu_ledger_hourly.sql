@@ -65,8 +65,12 @@ observed as (
 sums as (
     select
         cluster, node, pci_bus_id, gi_id, segment_start_at,
-        sum(covered_us) as covered_us, sum(covered_us * util_ratio) as utilized_us,
-        sum(covered_us * resident_ratio) as resident_us,
+        -- In whole billionths of a microsecond: a sum of integers does not depend on the order it is made in.
+        sum(covered_us) as covered_us,
+        cast(sum(covered_us * cast(floor(util_ratio * 1000000000 + 0.5) as bigint)) as double) / 1000000000
+            as utilized_us,
+        cast(sum(covered_us * cast(floor(resident_ratio * 1000000000 + 0.5) as bigint)) as double) / 1000000000
+            as resident_us,
         sum(case when util_source = 'sm_active' then covered_us else 0 end) as sm_us,
         sum(case when util_source = 'gr_engine' then covered_us else 0 end) as gr_us,
         sum(case when util_source = 'gr_engine_scaled' then covered_us else 0 end) as scaled_us,
@@ -125,9 +129,14 @@ hours as (
         date, hour, cluster, node, pci_bus_id, gi_id, holder, bool_or(is_uncarved) as is_uncarved,
         max(method) as method, sum(part_us) as capacity_us, sum(allocated_us) as allocated_us,
         sum(unavailable_us) as unavailable_us, sum(unobserved_us) as unobserved_us,
-        sum(case when holder is not null then utilized_us * share * working_share else 0 end) as utilized_us,
-        sum(case when holder is not null then resident_us * share * working_share else 0 end) as resident_us,
-        sum(case when holder is null and not is_not_ready then utilized_us * share else 0 end) as rogue_us,
+        -- Rounded once, to the microsecond.
+        sum(case when holder is null then 0 else cast(floor(utilized_us * share * working_share + 0.5) as bigint) end)
+            as utilized_us,
+        sum(case when holder is null then 0 else cast(floor(resident_us * share * working_share + 0.5) as bigint) end)
+            as resident_us,
+        sum(
+            case when holder is null and not is_not_ready then cast(floor(utilized_us * share + 0.5) as bigint) else 0 end
+        ) as rogue_us,
         sum(sm_us) as sm_us, sum(gr_us) as gr_us, sum(scaled_us) as scaled_us, sum(gpu_util_us) as gpu_util_us,
         bool_or(is_not_ready) as is_not_ready, bool_or(is_lost) as is_lost, bool_or(is_cordoned) as is_cordoned,
         min(segment_start_at) as from_at
@@ -137,10 +146,9 @@ hours as (
 bounded as (
     select
         *,
-        -- Rounded once, to the microsecond, and never more than what was held and covered.
-        least(cast(floor(utilized_us + 0.5) as bigint), allocated_us - unobserved_us) as used_us,
-        cast(floor(resident_us + 0.5) as bigint) as busy_us,
-        cast(floor(rogue_us + 0.5) as bigint) as unheld_us
+        -- Never more than what was held and covered.
+        least(utilized_us, allocated_us - unobserved_us) as used_us,
+        least(resident_us, allocated_us - unobserved_us) as busy_us
     from hours
 ),
 unit_facts as (
@@ -160,7 +168,8 @@ described as (
 holders as (
     select
         date, cluster, pod_uid, max(namespace) as namespace, max(pod) as pod, max(team) as team,
-        max(workload_kind) as workload_kind, max(end_reason) as end_reason
+        max(workload_kind) as workload_kind,
+        bool_or(end_reason = 'gone' and cast(finished_at as date) = date) as ends_unknown
     from core.pod_allocations
     where date >= cast($start_at as date) and date < cast($end_at as date)
     group by date, cluster, pod_uid
@@ -183,13 +192,13 @@ select
     cast(cast(d.allocated_us - d.unobserved_us - d.used_us as decimal(18, 0)) * 0.000001 as decimal(18, 6)) as stranded_gpu_seconds,
     cast(cast(d.unobserved_us as decimal(18, 0)) * 0.000001 as decimal(18, 6)) as unobserved_gpu_seconds,
     cast(cast(d.busy_us as decimal(18, 0)) * 0.000001 as decimal(18, 6)) as resident_gpu_seconds,
-    cast(cast(d.unheld_us as decimal(18, 0)) * 0.000001 as decimal(18, 6)) as rogue_gpu_seconds,
+    cast(cast(d.rogue_us as decimal(18, 0)) * 0.000001 as decimal(18, 6)) as rogue_gpu_seconds,
     nullif(
         case when d.is_uncarved then 'uncarved,' else '' end
         || case when d.is_not_ready then 'node_not_ready,' else '' end
         || case when d.is_lost then 'gpu_lost,' else '' end
         || case when d.is_cordoned then 'cordoned,' else '' end
-        || case when h.end_reason = 'gone' then 'end_unknown,' else '' end,
+        || case when h.ends_unknown then 'end_unknown,' else '' end,
         ''
     ) as flags,
     d.date

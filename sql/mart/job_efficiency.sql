@@ -29,7 +29,7 @@ runs as (
 ),
 -- Runs longer than sixty days are judged by their last sixty.
 buckets as (
-    select m.cluster, m.pod_uid, m.metric, m.bucket, sum(m.samples) as samples, sum(m.value_sum) as value_sum
+    select m.cluster, m.pod_uid, m.metric, m.bucket, sum(m.samples) as samples, sum(m.value_micros) as value_micros
     from core.pod_metric_days as m
     inner join runs as r on r.cluster = m.cluster and r.pod_uid = m.pod_uid
     where m.date >= cast($start_at - interval 60 day as date)
@@ -44,9 +44,10 @@ ranked as (
 ),
 quantiles as (
     select
-        cluster, pod_uid, metric, max(in_all) as samples, sum(value_sum) / nullif(sum(samples), 0) as mean,
-        min(case when until_here >= 0.5 * in_all then value_sum / nullif(samples, 0) end) as p50,
-        min(case when until_here >= 0.95 * in_all then value_sum / nullif(samples, 0) end) as p95
+        cluster, pod_uid, metric, max(in_all) as samples,
+        cast(sum(value_micros) as double) / 1000000 / nullif(sum(samples), 0) as mean,
+        min(case when until_here >= 0.5 * in_all then cast(value_micros as double) / 1000000 / nullif(samples, 0) end) as p50,
+        min(case when until_here >= 0.95 * in_all then cast(value_micros as double) / 1000000 / nullif(samples, 0) end) as p95
     from ranked
     group by cluster, pod_uid, metric
 ),
@@ -65,8 +66,8 @@ wide as (
         max(case when metric = 'dram_ratio' then p95 end) as dram_p95,
         max(case when metric = 'power_w' then p50 end) as power_w_p50,
         max(case when metric = 'power_w' then p95 end) as power_w_p95,
-        max(case when metric = 'fb_used_bytes' then p50 end) as fb_used_bytes_p50,
-        max(case when metric = 'fb_used_bytes' then p95 end) as fb_used_bytes_p95,
+        1048576 * max(case when metric = 'fb_used_bytes' then p50 end) as fb_used_bytes_p50,
+        1048576 * max(case when metric = 'fb_used_bytes' then p95 end) as fb_used_bytes_p95,
         coalesce(
             max(case when metric = 'sm_active_ratio' then mean end), max(case when metric = 'gr_engine_ratio' then mean end)
         ) as activity_mean,

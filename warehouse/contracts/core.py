@@ -110,7 +110,7 @@ TABLES = (
     ),
     Table(
         "core.pod_metric_days", "date, pod_uid, metric, bucket", ("date", "cluster", "pod_uid", "metric", "bucket"),
-        pick("date cluster pod_uid metric bucket samples value_sum"),
+        pick("date cluster pod_uid metric bucket samples value_micros"),
         "date", "How the metrics of each pod's devices were distributed on a date.",
     ),
     Table(

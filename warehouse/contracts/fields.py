@@ -215,7 +215,7 @@ hold_parts              integer    parts the unit is divided into among holders
 part_us                 integer    microseconds of the device that are this part's
 metric                  string     column of core.gpu_samples
 bucket                  integer    bucket of the value: floor of it times buckets per unit
-value_sum               double     sum of the values in the bucket
+value_micros            integer    sum of the values in the bucket, in millionths (ratios, W, MiB)
 utilization_ratio       double     utilized over held and observed
 activity_mean           double     mean SM activity (engine activity where the card has no SM_ACTIVE)
 baseline_activity_ratio double     median activity_mean of the runs of this shape on this accelerator that ended on the date
