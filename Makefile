@@ -44,8 +44,9 @@ test: lint unit integration
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
+# The documentation's pictures, of a lake that `make demo` built. Needs a chromium on the path.
 screenshots: $(READY)
-	BIN=$(BIN) DATA='$(or $(DATA),data)' docs/screenshots.sh
+	$(BIN)/python docs/screenshots.py $(if $(DATA),--data '$(DATA)')
 
 # Golden files are rewritten only on purpose; the diff is then read like any other change.
 golden: $(READY)

@@ -57,9 +57,13 @@ class Page:
         found = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         return found["result"].get("value")
 
-    def open(self, url: str, words: tuple[str, ...], width: int, height: int, settle_s: float = 2.0) -> None:
-        """Load `url` and wait until all `words` are on it and its layout has come to rest."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+    def open(
+        self, url: str, words: tuple[str, ...], width: int, height: int, settle_s: float, *, scale: float = 1
+    ) -> None:
+        """Load `url` in a window of that size and wait until all `words` are on it and its layout has come to rest."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False
+        )
         self.call("Page.navigate", url=url)
         self.wait(words)
         time.sleep(settle_s)
@@ -76,12 +80,21 @@ class Page:
                 raise TimeoutError(f"{missing} never appeared; the page says: {text[:2000]}")
             time.sleep(0.5)
 
-    def click(self, text: str) -> None:
-        """Click the innermost element with exactly this text."""
-        self.evaluate(
-            "[...document.querySelectorAll('*')].filter(e => e.innerText && e.innerText.trim() === "
-            f"{json.dumps(text)}).pop()?.click()"
+    def click(self, selector: str, text: str) -> None:
+        """Press the mouse in the middle of the first element of `selector` that says `text`."""
+        box = self.evaluate(
+            f"(() => {{ const e = [...document.querySelectorAll({json.dumps(selector)})].find(e => (e.innerText || '')"
+            f".trim() === {json.dumps(text)}); if (!e) return null; const r = e.getBoundingClientRect(); "
+            "return [r.x + r.width / 2, r.y + r.height / 2]; })()"
         )
+        if box is None:
+            raise LookupError(f"no {selector} says {text!r}")
+        self.press(*box)
+
+    def press(self, x: float, y: float) -> None:
+        """A click at a point of the window."""
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def shoot(self, name: str) -> None:
         """Write the window as docs/images/NAME.png."""
@@ -172,33 +185,45 @@ def shoot_report(page: Page, data: Path) -> None:
     page.open(Path(path).resolve().as_uri(), ("SIMULATED", "What the words mean"), 1136, 790, 0.5)
     page.shoot("report-top")
     height = int(page.evaluate("document.documentElement.scrollHeight"))
-    page.open(Path(path).resolve().as_uri(), ("What the words mean",), 1136, height, 0.5)
+    page.open(Path(path).resolve().as_uri(), ("What the words mean",), 1136, height, 0.5, scale=0.75)
     page.shoot("report")
 
 
 def shoot_dagster(page: Page, url: str, names: set[str]) -> None:
     """Dagster's pages of the lake."""
     if "assets" in names:
-        page.open(f"{url}/asset-groups", ("gpu_ledger_hourly",), 1600, 1000, 6)
-        page.shoot("dagster-assets")
+        expanded = "?expanded=global%40global%3Amart"
+        page.open(f"{url}/asset-groups{expanded}", ("gpu_ledger_hourly", "job_efficiency"), 1440, 860, 6)
+        page.shoot("asset-graph")
     if "lineage" in names:
-        page.open(f"{url}/assets/{LEDGER}?view=lineage", ("gpu_ledger_hourly", "gpu_segments"), 1600, 700, 6)
-        page.shoot("dagster-lineage")
+        page.open(f"{url}/assets/{LEDGER}?view=lineage", ("gpu_ledger_hourly", "gpu_segments"), 1440, 760, 6)
+        page.shoot("ledger-lineage")
     if "checks" in names:
-        page.open(f"{url}/assets/{LEDGER}?view=checks", ("ledger_proof",), 1600, 760, 3)
-        page.click("ledger_proof")
-        time.sleep(3)
-        page.shoot("dagster-checks")
+        page.open(f"{url}/assets/{LEDGER}?view=checks", ("ledger_proof",), 1440, 760, 3)
+        page.click("div", "ledger_proof")
+        page.wait(("The ledger's proof",))
+        time.sleep(2)
+        page.shoot("ledger-checks")
+    if "overview" in names:
+        page.open(f"{url}/assets/{LEDGER}?view=overview", ("The GPU-second ledger", "pci_bus_id"), 1440, 900, 3)
+        page.shoot("ledger-overview")
     if "run" in names:
-        page.open(f"{url}/runs/{newest_run(url)}", ("Success",), 1600, 900, 5)
-        page.shoot("dagster-run")
+        page.open(f"{url}/runs/{newest_run(url)}", ("Success", "Re-execute all"), 1440, 900, 5)
+        # The button left of it gives the steps more room than the events.
+        left, middle = page.evaluate(
+            "(() => { const r = [...document.querySelectorAll('button')].find(e => e.innerText.startsWith("
+            "'Re-execute all')).getBoundingClientRect(); return [r.x, r.y + r.height / 2]; })()"
+        )
+        page.press(left - 28, middle)
+        time.sleep(2)
+        page.shoot("run")
 
 
 def main() -> None:
     """Take the pictures that were asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path("data"), help="a lake that `strandline demo` built")
-    parser.add_argument("--only", default="report,assets,lineage,checks,run")
+    parser.add_argument("--only", default="report,assets,lineage,checks,overview,run")
     given = parser.parse_args()
     names = set(given.only.split(","))
     with browser() as page:
