@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
 DAY = date(2026, 3, 2)
@@ -23,10 +23,13 @@ SPACING_S = 15
 TABLES = ("core.gpu_segments", "mart.gpu_ledger_hourly")
 
 UNITS = """
-select date '{day}' as date, 'bench' as cluster, 'node-' || (g // 8) as node, '0000:' || lpad((g % 8)::varchar, 2, '0') as pci_bus_id,
-    null::bigint as gi_id, timestamp '{day}' as interval_start_at, timestamp '{day}' + interval 1 day as interval_end_at,
+select date '{day}' as date, 'bench' as cluster, 'node-' || (g // 8) as node,
+    '0000:' || lpad((g % 8)::varchar, 2, '0') as pci_bus_id,
+    null::bigint as gi_id, timestamp '{day}' as interval_start_at,
+    timestamp '{day}' + interval 1 day as interval_end_at,
     null::varchar as mig_profile, null::varchar as mig_layout, null::bigint as slices, 0::bigint as share_start,
-    1::bigint as share_end, 1::bigint as share_parts, false as is_uncarved, 'nvidia.com/gpu' as resource, 1::bigint as replicas,
+    1::bigint as share_end, 1::bigint as share_parts, false as is_uncarved, 'nvidia.com/gpu' as resource,
+    1::bigint as replicas,
     'GPU-' || g as gpu_uuid, 'NVIDIA H100 80GB HBM3' as model, 'H100-80GB-HBM3' as accelerator, 'bench' as provider,
     'r1' as region, 'r1-a' as zone, 'bench-8' as instance_type, false as is_unseen
 from range({gpus}) as r(g)
@@ -34,7 +37,8 @@ from range({gpus}) as r(g)
 
 # Every GPU is held by pods / GPUs pods one after the other, each with a short gap before the next.
 HOLDS = """
-select date '{day}' as date, 'bench' as cluster, 'node-' || (g // 8) as node, '0000:' || lpad((g % 8)::varchar, 2, '0') as pci_bus_id,
+select date '{day}' as date, 'bench' as cluster, 'node-' || (g // 8) as node,
+    '0000:' || lpad((g % 8)::varchar, 2, '0') as pci_bus_id,
     null::bigint as gi_id, 'pod-' || p as pod_uid, 'nvidia.com/gpu' as resource,
     timestamp '{day}' + interval 1 second * (k * {span} + hash(p) % 600) as interval_start_at,
     timestamp '{day}' + interval 1 second * ((k + 1) * {span} - 1 - hash(p + 1) % 300) as interval_end_at,
@@ -45,8 +49,10 @@ from (select p, p % {gpus} as g, p // {gpus} as k from range({pods}) as r(p)) as
 """
 
 ALLOCATIONS = """
-select date, cluster, pod_uid, resource, 1::bigint as quantity, 'ns-' || hash(pod_uid) % 20 as namespace, pod_uid as pod, node,
-    'team-' || hash(pod_uid) % 6 as team, 'pod_label:team' as team_source, 'Job' as workload_kind, null::varchar as owner_name,
+select date, cluster, pod_uid, resource, 1::bigint as quantity, 'ns-' || hash(pod_uid) % 20 as namespace,
+    pod_uid as pod, node,
+    'team-' || hash(pod_uid) % 6 as team, 'pod_label:team' as team_source, 'Job' as workload_kind,
+    null::varchar as owner_name,
     null::bigint as priority, null::varchar as priority_class, null::bigint as cpu_milli, null::bigint as memory_bytes,
     started_at as created_at, started_at, finished_at, 'finished' as end_reason, 'kubernetes' as source,
     interval_start_at, interval_end_at
@@ -57,7 +63,8 @@ SAMPLES = """
 select 'bench' as cluster, 'node-' || (g // 8) as node, '0000:' || lpad((g % 8)::varchar, 2, '0') as pci_bus_id,
     null::bigint as gi_id, timestamp '{day}' + interval 1 second * (t * {spacing} + 7) as sampled_at,
     timestamp '{day}' + interval 1 second * ((t + 1) * {spacing} + 7) as covers_until_at,
-    (hash(g * 100003 + t) % 1000000) / 1000000.0 as util_ratio, 'sm_active' as util_source, 'node-' || (g // 8) as target,
+    (hash(g * 100003 + t) % 1000000) / 1000000.0 as util_ratio, 'sm_active' as util_source,
+    'node-' || (g // 8) as target,
     'GPU-' || g as gpu_uuid, (g % 8)::bigint as gpu_index, 'NVIDIA H100 80GB HBM3' as model, false as is_clamped,
     (hash(g * 100019 + t) % 101) * 0.01 as gpu_util_ratio, 70.0 + hash(g + t) % 600 as power_w, date '{day}' as date
 from range({gpus}) as a(g) cross join range({scrapes}) as b(t)
@@ -116,7 +123,8 @@ def measure(root: Path, what: str) -> dict[str, float]:
     else:
         con = open_database(root, memory_limit="2500MB")
         con.execute(
-            "select node, pci_bus_id, date_trunc('hour', sampled_at), sum(util_ratio), sum(gpu_util_ratio), max(covers_until_at)"
+            "select node, pci_bus_id, date_trunc('hour', sampled_at), sum(util_ratio), sum(gpu_util_ratio),"
+            " max(covers_until_at)"
             f" from ({lake.relation('core.gpu_samples')}) group by all"
         ).fetchall()
     seconds = time.perf_counter() - begun
@@ -141,9 +149,8 @@ def main() -> None:
         rows = prepare(args.root, args.gpus, args.pods) if args.step == "prepare" else 0
         print(json.dumps({"rows": rows} if rows else measure(args.root, args.step)))
         return
-    print(
-        f"{'GPUs':>6} {'pods':>6} {'samples':>11} {'ledger s':>9} {'peak MB':>8} {'scan s':>7} {'ratio':>6}  {datetime.now():%H:%M}"
-    )
+    titles = ("GPUs", "pods", "samples", "ledger s", "peak MB", "scan s", "ratio", "of linear")
+    print("".join(f"{t:>12}" for t in titles))
     base = 0.0
     for factor in (int(x) for x in args.times.split(",")):
         with tempfile.TemporaryDirectory() as scratch:
@@ -151,10 +158,17 @@ def main() -> None:
             rows = int(child(size[0], "prepare", *size[1:])["rows"])
             scan, ledger = child(size[0], "scan", *size[1:]), child(size[0], "ledger", *size[1:])
         base = base or ledger["seconds"] / factor
-        print(
-            f"{args.gpus * factor:>6} {args.pods * factor:>6} {rows:>11,} {ledger['seconds']:>9.2f} {ledger['peak_mb']:>8.0f}"
-            f" {scan['seconds']:>7.2f} {ledger['seconds'] / scan['seconds']:>6.1f}  {ledger['seconds'] / (base * factor):.2f} of linear"
+        figures = (
+            f"{args.gpus * factor}",
+            f"{args.pods * factor}",
+            f"{rows:,}",
+            f"{ledger['seconds']:.2f}",
+            f"{ledger['peak_mb']:.0f}",
+            f"{scan['seconds']:.2f}",
+            f"{ledger['seconds'] / scan['seconds']:.1f}",
+            f"{ledger['seconds'] / (base * factor):.2f}",
         )
+        print("".join(f"{f:>12}" for f in figures), flush=True)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ factor                  double     what a value was multiplied by to reach the u
 verdict                 string     the judgement reached: of a factor (table, format, range, override) or of a run
 gpu_uuid                string     UUID of the physical GPU; the parent's on MIG rows
 gpu_index               integer    NVML index; not stable over reboots, never a key
-pci_bus_id              string     slot within the node; where the exporter gives none, the UUID; where no exporter shows the device, `unseen-<resource>-<n>`
+pci_bus_id              string     slot in the node; else the UUID, or `unseen-<n>` where no exporter shows it
 gi_id                   integer    MIG GPU-instance id; null for the whole device
 copy                    integer    0 for a device's first row, 1, 2 … for copies of it in one scrape (shared GPU)
 mig_profile             string     MIG profile, e.g. 3g.20gb
@@ -173,15 +173,15 @@ allocated_gpu_hours     double     allocated_gpu_seconds / 3600
 utilized_gpu_hours      double     utilized_gpu_seconds / 3600
 stranded_gpu_hours      double     stranded_gpu_seconds / 3600
 unobserved_gpu_hours    double     unobserved_gpu_seconds / 3600
-requested_devices       double     devices requested by pods on the node, bound or running, time-weighted mean over the hour
-bound_devices           double     devices held by bound pods, time-weighted mean over the hour
-free_devices            double     schedulable and held by nobody, time-weighted mean over the hour
-unavailable_devices     double     not able to work, time-weighted mean over the hour
-capacity_devices        double     devices, time-weighted mean over the hour
-allocatable_devices     double     allocatable devices, time-weighted mean over the hour
+requested_devices       double     devices requested by pods bound to the node, mean over the hour
+bound_devices           double     working devices that pods held, mean over the hour
+free_devices            double     working devices that nobody held, mean over the hour
+unavailable_devices     double     devices not able to work, mean over the hour
+capacity_devices        double     devices that existed, mean over the hour
+allocatable_devices     double     allocatable devices that existed, mean over the hour
 free_at_end             integer    free devices at the end of the hour
 largest_gang_devices    integer    most devices an all-or-nothing pod could get on this node at the end of the hour
-largest_gang_in_pool    integer    most devices that a gang of pods as large as what is free here could get in the cluster's pool of this resource and accelerator at the end of the hour
+largest_gang_in_pool    integer    most devices for a gang in the pool, its pods as large as what is free here
 shape                   string     workload shape: training, inference, notebook, batch, starved, sweep or unknown
 devices                 integer    devices held
 held_gpu_seconds        quantity   GPU-seconds held, by the simulator's own account
@@ -218,7 +218,7 @@ bucket                  integer    bucket of the value: floor of it times bucket
 value_micros            integer    sum of the values in the bucket, in millionths (ratios, W, MiB)
 utilization_ratio       double     utilized over held and observed
 activity_mean           double     mean SM activity (engine activity where the card has no SM_ACTIVE)
-baseline_activity_ratio double     median activity_mean of the runs of this shape on this accelerator that ended on the date
+baseline_activity_ratio double     median activity_mean of that date's runs of the shape on the accelerator
 baseline_runs           integer    how many runs that median is of
 sm_active_p50 double median of SM activity over the run's samples
 sm_active_p95 double 95th percentile of SM activity over the run's samples
@@ -234,13 +234,14 @@ power_w_p50 double median of board power in W over the run's samples
 power_w_p95 double 95th percentile of board power in W over the run's samples
 fb_used_bytes_p50 double median of framebuffer memory used over the run's samples
 fb_used_bytes_p95 double 95th percentile of framebuffer memory used over the run's samples
-fragmentation_ratio     double     share of the pool's free devices that sit on partly held nodes, out of reach of a whole-node pod, at the end of the hour
+fragmentation_ratio     double     share of the pool's free devices that are on partly held nodes
 """
 
 _BOUNDS: dict[str, tuple[float | None, float | None]] = {
     "line_number": (1, None), "samples": (0, None), "rejected_lines": (0, None), "duplicate_lines": (0, None),
     "body_bytes": (0, None), "copy": (0, None), "objects": (0, None), "capacity": (0, None),
-    "allocatable": (0, None), "quantity": (0, None), "util_ratio": (0, 1), "utilization_ratio": (0, 1), "activity_mean": (0, 1), "fragmentation_ratio": (0, 1),
+    "allocatable": (0, None), "quantity": (0, None), "util_ratio": (0, 1),
+    "utilization_ratio": (0, 1), "activity_mean": (0, 1), "fragmentation_ratio": (0, 1),
     "slices": (0, None), "share_start": (0, None), "share_parts": (1, None), "replicas": (1, None),
 }  # fmt: skip
 

@@ -50,8 +50,8 @@ TABLES = (
     ),
     Table(
         "raw.kube_nodes", "snapshot_at, node", ("cluster", "snapshot_at", "node"),
-        pick("cluster snapshot_at node node_uid created_at provider_id labels annotations taints is_unschedulable "
-             "ready_status ready_changed_at cpu_milli memory_bytes hour date"),
+        pick("cluster snapshot_at node node_uid created_at provider_id labels annotations taints "
+             "is_unschedulable ready_status ready_changed_at cpu_milli memory_bytes hour date"),
         "hour", "Nodes as listed.",
     ),
     Table(
@@ -77,16 +77,17 @@ TABLES = (
         "hour", "Namespaces as listed.",
     ),
     Table(
-        "raw.kube_devices", "snapshot_at, pod, device", ("cluster", "snapshot_at", "node", "namespace", "pod", "container", "device_id"),
-        pick("cluster snapshot_at node namespace pod pod_uid container resource device_id gpu_uuid pci_bus_id gi_id "
-             "mig_profile method hour date"),
+        "raw.kube_devices", "snapshot_at, pod, device",
+        ("cluster", "snapshot_at", "node", "namespace", "pod", "container", "device_id"),
+        pick("cluster snapshot_at node namespace pod pod_uid container resource device_id gpu_uuid pci_bus_id "
+             "gi_id mig_profile method hour date"),
         "hour", "Pod to device, from pod-resources or DRA.",
         nullable_key=("container",),
     ),
     Table(
         "raw.allocation_history", "pod_uid, resource", ("cluster", "pod_uid", "resource"),
-        pick("cluster pod_uid resource quantity namespace pod node team workload_kind accelerator provider region "
-             "created_at started_at finished_at source hour date"),
+        pick("cluster pod_uid resource quantity namespace pod node team workload_kind accelerator provider "
+             "region created_at started_at finished_at source hour date"),
         "hour", "Intervals imported whole (older history without snapshots); hour and date are those of started_at.",
     ),
     Table(
