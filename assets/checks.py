@@ -20,6 +20,11 @@ from warehouse.contracts import CONTRACTS, Table
 CONTRACT, FRESHNESS, EXPECTATIONS = "contract", "freshness", "expectations"
 # Checks that a hurried run may leave out: importing Great Expectations alone takes seconds.
 SLOW = (EXPECTATIONS,)
+# Tables of things that need not happen on a day, or in a fleet at all: there, no newer row is no sign of age.
+EVENTS = (
+    "raw.rejected_lines", "raw.kube_devices", "core.gpu_gaps", "core.gpu_outages", "core.node_outages",
+    "core.mig_layouts",
+)  # fmt: skip
 
 
 def build_checks(
@@ -49,7 +54,7 @@ def _table_checks(table: str, sql_checks: Sequence[SqlCheck], max_age: timedelta
         ),
         *(dg.AssetCheckSpec(c.name, asset=key, blocking=True, description=c.header) for c in sql_checks),
     ]
-    if contract.window != "whole":
+    if contract.window != "whole" and table not in EVENTS:
         specs.append(
             dg.AssetCheckSpec(FRESHNESS, asset=key, description="The newest partition is as new as it should be.")
         )
