@@ -79,6 +79,7 @@ def prepare(root: Path, gpus: int, pods: int) -> int:
 
     from warehouse.contracts import CONTRACTS  # noqa: PLC0415
     from warehouse.lake import Lake  # noqa: PLC0415
+    from warehouse.sqltypes import duckdb_type  # noqa: PLC0415
 
     scrapes = 86_400 // SPACING_S
     numbers = {
@@ -101,9 +102,7 @@ def prepare(root: Path, gpus: int, pods: int) -> int:
     for name, query in queries.items():
         given = {d[0] for d in con.execute(f"describe {query}").fetchall()}
         missing = "".join(
-            f", null::{'varchar' if f.arrow == pa.string() else 'double'} as {f.name}"
-            for f in CONTRACTS[name].fields
-            if f.name not in given
+            f", null::{duckdb_type(f.arrow)} as {f.name}" for f in CONTRACTS[name].fields if f.name not in given
         )
         reader = con.sql(f"select *{missing} from ({query})").to_arrow_reader(500_000)
         lake.replace(name, reader, DAY, DAY + timedelta(days=1), "bench")

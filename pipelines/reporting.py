@@ -30,7 +30,10 @@ def write_stranding(settings: Settings, out: Path | None, start: date | None = N
     with reading.open_reader(settings) as con:
         built = marts.days(con)
         if built is None:
-            raise BadInput(f"{settings.data}: mart.stranding_hourly is empty; run `strandline build` first")
+            raise BadInput(
+                f"{settings.data}: mart.stranding_hourly is empty: nothing is built yet (`strandline build`), or what "
+                "was read spans no time, as a single scrape does"
+            )
         end = end or built[1]
         start = start or max(built[0], end - NEWEST)
         if end <= start:
