@@ -75,7 +75,6 @@ order by g, t
 def prepare(root: Path, gpus: int, pods: int) -> int:
     """Write the day's core tables; returns the number of sample rows."""
     import duckdb  # noqa: PLC0415  the parent process only starts others
-    import pyarrow as pa  # noqa: PLC0415
 
     from warehouse.contracts import CONTRACTS  # noqa: PLC0415
     from warehouse.lake import Lake  # noqa: PLC0415
