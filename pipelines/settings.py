@@ -80,7 +80,6 @@ class Settings(BaseSettings):
     )
     memory_limit: str | None = Field(None, description="memory of one SQL engine, for example 4GB")
     threads: int | None = Field(None, ge=1, description="threads of one SQL engine; default: the cores")
-    lookback: Seconds = Field(48 * 3600.0, description="how far back a build recomputes before the newest raw day")
     retention: Seconds = Field(
         35 * 86400.0, description="age at which vacuum drops files no longer in use: the audit window"
     )
