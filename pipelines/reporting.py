@@ -34,17 +34,23 @@ def write_stranding(settings: Settings, out: Path | None, start: date | None = N
                 f"{settings.data}: mart.stranding_hourly is empty: nothing is built yet (`strandline build`), or what "
                 "was read spans no time, as a single scrape does"
             )
-        end = end or built[1]
-        start = start or max(built[0], end - NEWEST)
-        if end <= start:
-            raise BadInput(f"--to {end} must be after --from {start}: it names the day after the last")
-        if end <= built[0] or start >= built[1]:
-            last = built[1] - timedelta(days=1)
-            raise BadInput(f"no day of {start} to {end - timedelta(days=1)} is built: there are {built[0]} to {last}")
+        start, end = window(built, start, end)
         page = stranding.render(con, start, end, simulated=is_simulated(Lake(settings.data)))
     path = folder / "stranding.html"
     write_atomically(path, page.encode())
     return path
+
+
+def window(built: tuple[date, date], start: date | None, end: date | None) -> tuple[date, date]:
+    """The days [start, end) to show of the days [first, after last) that are `built`; `BadInput` where none is."""
+    end = end or built[1]
+    start = start or max(built[0], end - NEWEST)
+    if end <= start:
+        raise BadInput(f"--to {end} must be after --from {start}: it names the day after the last")
+    if end <= built[0] or start >= built[1]:
+        last = built[1] - timedelta(days=1)
+        raise BadInput(f"no day of {start} to {end - timedelta(days=1)} is built: there are {built[0]} to {last}")
+    return start, end
 
 
 def is_simulated(lake: Lake) -> bool:

@@ -40,9 +40,10 @@ def render(con: duckdb.DuckDBPyConnection, start: date, end: date, *, simulated:
     parts = [
         label if simulated else "",
         f"<header><h1>{escape(_headline(found.total))}</h1>",
-        f'<p class="about">{start:%d %b %Y} to {last:%d %b %Y} (UTC), {clusters}',
+        f'<p class="about">{_days(start, last)} (UTC), {clusters}',
         f"{escape(', '.join(found.clusters))}</p>",
-        f'<p class="lead">{escape(_lead(found.total))}</p></header>',
+        *(f'<p class="lead">{escape(line)}</p>' for line in _lead(found.total)),
+        "</header>",
         _tiles(found.total),
         _whole(found.total),
         "<h2>By team</h2>",
@@ -76,22 +77,30 @@ def _headline(total: Parts) -> str:
     return f"{hours(total.stranded)} of {hours(total.allocated)} allocated GPU-hours were stranded"
 
 
-def _lead(total: Parts) -> str:
-    if not total.resident:
-        return "No card told GPU_UTIL, so there is nothing to compare with what most dashboards show."
-    return (
-        f"GPU_UTIL, the figure most dashboards show, would call {percent(total.share('resident'))} of the allocated "
-        f"time used. The multiprocessors were busy for {percent(total.share('utilized'))} of it."
-    )
+def _days(start: date, last: date) -> str:
+    return f"{start:%d %b %Y}" if start == last else f"{start:%d %b %Y} to {last:%d %b %Y}"
+
+
+def _lead(total: Parts) -> list[str]:
+    lines = []
+    if total.allocated and total.resident:
+        lines.append(
+            f"GPU_UTIL, the figure most dashboards show, would call {percent(total.share('resident'))} of the "
+            f"allocated time used. The multiprocessors were busy for {percent(total.share('utilized'))} of it."
+        )
+    if total.rogue >= 0.05:
+        lines.append(f"{hours(total.rogue)} GPU-hours of activity were on GPUs that no pod held.")
+    return lines
 
 
 def _tiles(total: Parts) -> str:
     tiles = [
         ("capacity", total.capacity, "GPU-hours that existed"),
         ("allocated", total.allocated, f"{percent(total.share('allocated', 'capacity'))} of capacity"),
-        ("utilized", total.utilized, f"{percent(total.share('utilized'))} of allocated"),
-        ("stranded", total.stranded, f"{percent(total.share('stranded'))} of allocated"),
-        ("unobserved", total.unobserved, f"{percent(total.share('unobserved'))} of allocated"),
+        *(
+            (n, getattr(total, n), f"{percent(total.share(n))} of allocated" if total.allocated else "")
+            for n in bars.HELD
+        ),
     ]
     cells = [
         f'<div class="tile {name}"><b>{hours(value)}</b><span>{name}</span><small>{escape(note)}</small></div>'
@@ -154,6 +163,8 @@ def _runs(runs: Sequence[Run]) -> str:
 
 
 def _verdicts(verdicts: Sequence[tuple[str, int, float, float]]) -> str:
+    if not verdicts:
+        return ""
     rows = [
         f'<tr><th scope="row">{escape(VERDICTS.get(v, v))}</th><td>{n:,}</td>'
         f"<td>{hours(held)}</td><td>{hours(lost)}</td></tr>"

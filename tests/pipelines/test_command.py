@@ -94,7 +94,7 @@ def test_help_is_quick_and_names_only_what_works(tmp_path: Path) -> None:
         (["export", "mart.gpu_ledger_hourly", "--as-of", "2020-01-01"], "2020-01-01"),
         (["export", "mart.gpu_ledger_hourly", "--out", "."], "directory"),
         (["catalog", "core.nothing"], "core.nothing"),
-        (["report", "--from", "2020-01-01", "--to", "2020-01-02"], "no day of 2020-01-01"),
+        (["report", "--from", "2020-01-01", "--to", "2020-01-02"], "mart.stranding_hourly is empty"),
         (["report", "--from", "2026-03-02", "--to", "2026-03-01"], "must be after"),
         (["report", "--out", "body.prom"], "in the way"),
         (["doctor", "--data"], "--data"),

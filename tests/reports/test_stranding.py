@@ -9,10 +9,12 @@ from html.parser import HTMLParser
 import duckdb
 import pytest
 
+from pipelines.reporting import window
 from reports import marts, stranding
 from reports.bars import areas
 from reports.marts import Parts
 from warehouse.contracts import CONTRACTS
+from warehouse.errors import BadInput
 from warehouse.sqltypes import duckdb_type
 
 DAY = date(2026, 3, 1)
@@ -120,6 +122,18 @@ def test_the_page_loads_nothing(con: duckdb.DuckDBPyConnection) -> None:
 def test_an_empty_window_is_a_page_too(con: duckdb.DuckDBPyConnection) -> None:
     assert marts.days(con) is None
     assert "No GPU was held" in text_of(stranding.render(con, DAY, NEXT))
+
+
+def test_the_window_is_the_newest_days_and_never_one_that_is_not_built() -> None:
+    built = (date(2026, 1, 1), date(2026, 3, 2))
+    assert window(built, None, None) == (date(2026, 1, 31), date(2026, 3, 2))
+    assert window(built, date(2026, 2, 1), None) == (date(2026, 2, 1), date(2026, 3, 2))
+    with pytest.raises(
+        BadInput, match=r"no day of 2020-01-01 to 2020-01-01 is built: there are 2026-01-01 to 2026-03-01"
+    ):
+        window(built, date(2020, 1, 1), date(2020, 1, 2))
+    with pytest.raises(BadInput, match="--to 2026-01-01 must be after --from 2026-02-01"):
+        window(built, date(2026, 2, 1), date(2026, 1, 1))
 
 
 def test_share_is_told_only_of_what_was_observed(con: duckdb.DuckDBPyConnection) -> None:
