@@ -26,6 +26,8 @@ VERDICTS = {
     "as_expected": "usual for its kind",
     "not_observed": "not observed",
 }
+# Below this share of capacity, activity that nobody held is the tail of holders who have just left.
+ROGUE = 0.001
 SHAPES = {"starved": "training, starved", "sweep": "parameter sweep"}
 # Verdicts that ask for something to be done; the others only explain.
 CALLS = ("idle", "mostly_idle", "input_starved", "below_baseline")
@@ -88,7 +90,7 @@ def _lead(total: Parts) -> list[str]:
             f"GPU_UTIL, the figure most dashboards show, would call {percent(total.share('resident'))} of the "
             f"allocated time used. The multiprocessors were busy for {percent(total.share('utilized'))} of it."
         )
-    if total.rogue >= 0.05:
+    if (total.share("rogue", "capacity") or 0) >= ROGUE:
         lines.append(f"{hours(total.rogue)} GPU-hours of activity were on GPUs that no pod held.")
     return lines
 
