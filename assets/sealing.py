@@ -84,7 +84,9 @@ def _batches(
         found = landing.read(landed)
         if found is None:
             report.damaged_files += 1
-            report.errors.append(f"damaged landing file {landed.path.name} of hour {landed.hour} moved aside")
+            report.errors.append(
+                f"landing file {landed.path.name} of hour {landed.hour} is damaged or out of time: moved to landing/damaged"
+            )
             continue
         files.append(landed)
         records += found

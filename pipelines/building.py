@@ -5,6 +5,7 @@ Not here: windows, models and publication (`warehouse/runner.py`).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from datetime import date
 
@@ -12,6 +13,8 @@ from assets import recorded
 from pipelines.settings import Settings
 from warehouse import runner
 from warehouse.lake import Lake
+
+log = logging.getLogger(__name__)
 
 
 def build(
@@ -29,7 +32,8 @@ def build(
     lake = Lake(settings.data)
     with lake.writer():
         progress("sealing what was collected")
-        sealing.seal(lake)
+        for message in sealing.seal(lake).errors:
+            log.warning("%s", message)
         record_settings(lake, settings)
         return runner.build(
             lake,

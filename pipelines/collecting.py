@@ -6,12 +6,14 @@ merging into tables (`assets/sealing.py`).
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from pipelines import console
+from pipelines.durations import format_duration, parse_duration
 from pipelines.settings import Settings
 from sources.dcgm import Scrape, parse_scrapes
 from sources.dcgm.collect import Client, collect, scrape_once
@@ -24,6 +26,7 @@ from warehouse.lake import Lake
 from warehouse.landing import Landing, Record
 
 DEFAULT_CLUSTER = "default"
+LONGEST_TIMEOUT_S = 3600.0
 
 
 def scrape_of_file(path: Path, node: str, cluster: str, at: datetime) -> Scrape:
@@ -46,6 +49,25 @@ def list_of_file(path: Path, node: str | None, cluster: str, at: datetime) -> Ku
     listed = KubeList(cluster, at, body, str(path), kind, node)
     check_list(listed)
     return listed
+
+
+def client(timeout: str, ca_file: Path | None, token_file: Path | None, insecure: bool) -> Client:
+    """The scrape client of these flags; `BadInput` names the one that makes no sense."""
+    timeout_s = parse_duration(timeout)
+    if not 0 < timeout_s <= LONGEST_TIMEOUT_S:
+        raise BadInput(f"--timeout {timeout}: must be above 0 and at most {format_duration(LONGEST_TIMEOUT_S)}")
+    if ca_file is not None:
+        try:
+            ssl.create_default_context(cadata=read_bytes(ca_file).decode("ascii"))
+        except (ssl.SSLError, ValueError) as e:
+            raise BadInput(f"--ca-file {ca_file}: no certificates in PEM form in it: {e}") from e
+    headers = {}
+    if token_file is not None:
+        token = read_bytes(token_file).strip()
+        if not token or not all(33 <= byte < 127 for byte in token):
+            raise BadInput(f"--token-file {token_file}: one token of printable ASCII characters is expected")
+        headers["Authorization"] = f"Bearer {token.decode()}"
+    return Client(timeout_s, verify=not insecure, ca_file=None if ca_file is None else str(ca_file), headers=headers)
 
 
 def read_bytes(path: Path) -> bytes:

@@ -66,7 +66,7 @@ def table(
 ) -> None:
     """A table on `stream` (stdout): drawn by rich on a terminal, aligned columns without decoration elsewhere."""
     stream = stream or sys.stdout
-    cells = [["" if v is None else v if isinstance(v, str) else str(v) for v in row] for row in rows]
+    cells = [["" if v is None else _one_line(str(v)) for v in row] for row in rows]
     right = [_numeric(row[i] for row in cells) for i in range(len(columns))]
     if stream.isatty():
         # rich is imported only where a person looks: it costs a third of the start of `query`.
@@ -87,6 +87,11 @@ def table(
     for line in lines:
         padded = (v.rjust(w) if r else v.ljust(w) for v, w, r in zip(line, widths, right, strict=True))
         stream.write("  ".join(padded).rstrip() + "\n")
+
+
+def _one_line(text: str) -> str:
+    """The text without control characters: a label may hold line feeds, or sequences that steer a terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _numeric(values: Iterable[str]) -> bool:

@@ -6,6 +6,7 @@ made (`warehouse/engine.py`) and how results are written (`results.py`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import duckdb
@@ -16,6 +17,9 @@ from warehouse.errors import BadInput
 # PIVOT parses as several statements (it makes an enum of the values first), CALL and PRAGMA can change
 # things; plain SELECT also covers WITH, VALUES, FROM, DESCRIBE, SHOW and SUMMARIZE.
 READING = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+_EXPLAIN = re.compile(
+    r"\s*explain\b(\s*analyze\b)?(\s*\((\s*(analyze|format|text|json|html|graphviz|yaml)\b,?)+\s*\))?", re.I
+)
 
 
 def open_reader(settings: Settings) -> duckdb.DuckDBPyConnection:
@@ -38,13 +42,30 @@ def open_reader(settings: Settings) -> duckdb.DuckDBPyConnection:
 def statements(con: duckdb.DuckDBPyConnection, sql: str) -> Sequence[duckdb.Statement]:
     """The queries in `sql`; `BadInput` on a syntax error and on whatever is no query."""
     try:
+        sql.encode()
+    except UnicodeEncodeError as e:
+        raise BadInput(f"the query is not UTF-8 at character {e.start + 1}") from None
+    try:
         found = con.extract_statements(sql)
+        for statement in found:
+            refused = _refused(con, statement)
+            if refused:
+                raise BadInput(f"{refused} is refused: this reads only (select, with, values, describe, show)")
     except duckdb.Error as e:
         raise BadInput(_message(e)) from e
-    for statement in found:
-        if statement.type not in READING:
-            raise BadInput(f"{statement.type.name} is refused: this reads only (select, with, values, describe, show)")
     return found
+
+
+def _refused(con: duckdb.DuckDBPyConnection, statement: duckdb.Statement) -> str | None:
+    """The name of what must not run. EXPLAIN ANALYZE runs what it explains, so that has to be a query as well."""
+    if statement.type not in READING:
+        return statement.type.name
+    if statement.type == duckdb.StatementType.EXPLAIN:
+        prefix = _EXPLAIN.match(statement.query)
+        explained = con.extract_statements(statement.query[prefix.end() :]) if prefix else []
+        if [s.type for s in explained] != [duckdb.StatementType.SELECT]:
+            return f"EXPLAIN of {explained[0].type.name if explained else 'this'}"
+    return None
 
 
 def one_statement(con: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import csv
 import sys
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -19,18 +20,26 @@ import duckdb
 
 from pipelines import console
 from warehouse.errors import BadInput
+from warehouse.export import FORMULA_STARTS
 
 Format = Literal["table", "csv", "json", "parquet"]
 BATCH = 10_000
 TABLE_ROWS = 1_000
 
 
-def write(con: duckdb.DuckDBPyConnection, format_: Format, out: Path | None) -> None:
+def write(con: duckdb.DuckDBPyConnection, format_: Format, out: Path | None, *, escape_formulas: bool = True) -> None:
     """Write what `con` has just executed as `format_`, to `out` or stdout.
 
     JSON is an array of objects: decimals are numbers with all their digits, instants ISO 8601 in UTC
-    with a Z, NaN and infinities null. Raises `BadInput` for Parquet on a terminal and a table in a file.
+    with a Z, NaN and infinities null. CSV text that a spreadsheet would run gets an apostrophe, unless
+    `escape_formulas` is false. Raises `BadInput` for Parquet on a terminal, a table in a file, and a file
+    that cannot be opened.
     """
+    if out and format_ != "table":
+        try:
+            out.open("ab").close()
+        except OSError as e:
+            raise BadInput(f"--out {out}: {e.strerror or e}") from e
     if format_ == "parquet":
         _parquet(con, out)
         return
@@ -38,9 +47,11 @@ def write(con: duckdb.DuckDBPyConnection, format_: Format, out: Path | None) -> 
     if format_ == "table":
         _table(con, names, out)
         return
-    writer = _json if format_ == "json" else _csv
     with out.open("wb") if out else contextlib.nullcontext(sys.stdout.buffer) as stream:
-        writer(stream, names, _batches(con))
+        if format_ == "json":
+            _json(stream, names, _batches(con))
+        else:
+            _csv(stream, names, _batches(con), _inert if escape_formulas else str)
         stream.flush()
 
 
@@ -79,14 +90,20 @@ def _json(stream: BinaryIO, names: list[str], batches: Iterator[list[tuple[Any, 
     stream.write(b"]\n" if separator != b"[" else b"[]\n")
 
 
-def _csv(stream: BinaryIO, names: list[str], batches: Iterator[list[tuple[Any, ...]]]) -> None:
+def _inert(text: str) -> str:
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+
+
+def _csv(
+    stream: BinaryIO, names: list[str], batches: Iterator[list[tuple[Any, ...]]], escaped: Callable[[str], str]
+) -> None:
     import io
 
     text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
+    writer.writerow([escaped(n) for n in names])
     for batch in batches:
-        writer.writerows([[_text(v) for v in row] for row in batch])
+        writer.writerows([[escaped(v) if isinstance(v, str) else _text(v) for v in row] for row in batch])
     text.flush()
     text.detach()
 
@@ -131,7 +148,9 @@ def _parquet(con: duckdb.DuckDBPyConnection, out: Path | None) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    reader = con.to_arrow_reader(100_000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the result has been executed: one copy of it more is fine
+        reader = con.to_arrow_reader(100_000)
     assert reader is not None  # something was executed
     schema = pa.schema([f.with_name(n) for f, n in zip(reader.schema, _unique(reader.schema.names), strict=True)])
     sink = pa.PythonFile(sys.stdout.buffer, mode="w") if out is None else str(out)

@@ -19,7 +19,7 @@ import orjson
 from sources.dcgm.scrape import Scrape
 from sources.kubernetes.lists import KubeList, check_list
 from warehouse.errors import BadInput
-from warehouse.landing import Landing, Record
+from warehouse.landing import EARLIEST, LATEST, Landing, Record
 
 KINDS = ("dcgm", "kubernetes", "pod_resources")
 _MESSAGES = 50
@@ -118,8 +118,8 @@ def parse_instant(value: Any) -> datetime:
         at = at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
     except (ValueError, OverflowError):
         raise BadInput(f"at: {value!r} is no time, such as 2026-03-02T00:00:00Z") from None
-    if not 1970 <= at.year < 2200:
-        raise BadInput(f"at: {value!r} is out of range")
+    if not EARLIEST <= at < LATEST:
+        raise BadInput(f"at: {value!r} is out of range, {EARLIEST:%Y} to {LATEST:%Y}: was the clock set?")
     return at
 
 

@@ -113,9 +113,11 @@ def data_files(table: DeltaTable) -> list[DataFile]:
     return sorted(files, key=lambda f: f.path)
 
 
-def is_evolved(table: DeltaTable) -> bool:
-    """Whether columns were added after the first rows, so that older files lack them."""
-    return table.metadata().configuration.get(EVOLVED) == "true"
+def is_evolved(table: DeltaTable, contract: Table) -> bool:
+    """Whether columns were, or are about to be, added after the first rows, so that older files lack them."""
+    if table.metadata().configuration.get(EVOLVED) == "true":
+        return True
+    return not {f.name for f in table.schema().fields}.issuperset(contract.columns)
 
 
 def _constraints(contract: Table) -> dict[str, str]:

@@ -7,9 +7,8 @@ Belongs here: connections and the views over tables. Does not: models, writing t
 from __future__ import annotations
 
 import os
-import uuid
+import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -17,6 +16,7 @@ import duckdb
 from warehouse.contracts import CONTRACTS
 from warehouse.contracts.model import Table
 from warehouse.delta import table_path
+from warehouse.durable import write_atomically
 from warehouse.scratch import spill_directory
 from warehouse.sqltypes import duckdb_type, literal, quote
 from warehouse.state import Manifest, read_published
@@ -63,41 +63,47 @@ def _escape_glob(path: str) -> str:
 def relation_sql(contract: Table, directory: Path, files: Sequence[str], *, evolved: bool = False) -> str:
     """A SELECT over exactly these Parquet files with the contract's columns and types, in its order.
 
-    `files` are relative to `directory`. No files: an empty relation of the same shape. `evolved`: older files may
-    lack columns, which read as null.
+    `files` are relative to `directory`. No files: an empty relation of the same shape. `evolved`: some or all files
+    may lack columns, which read as null.
     """
     types = [(f.name, duckdb_type(f.arrow)) for f in contract.fields]
+    nulls = ", ".join(f"cast(null as {type_}) as {quote(name)}" for name, type_ in types)
+    empty = f"select {nulls} where false"
     if not files:
-        columns = ", ".join(f"cast(null as {type_}) as {quote(name)}" for name, type_ in types)
-        return f"select {columns} where false"
+        return empty
     columns = ", ".join(f"cast({quote(name)} as {type_}) as {quote(name)}" for name, type_ in types)
     paths = ", ".join(literal(_escape_glob(str(directory / f))) for f in files)
     options = ["hive_partitioning = false"]
     if contract.partition_by:
         options = ["hive_partitioning = true", "hive_types = {'date': DATE}"]
-    if evolved:
-        options.append("union_by_name = true")
-    return f"select {columns} from read_parquet([{paths}], {', '.join(options)})"
+    if not evolved:
+        return f"select {columns} from read_parquet([{paths}], {', '.join(options)})"
+    options.append("union_by_name = true")
+    rows = f"select * from read_parquet([{paths}], {', '.join(options)})"
+    return f"select {columns} from ({empty} union all by name {rows})"
 
 
-def manifest_relation(root: Path, contract: Table, manifest: Manifest | None) -> str:
-    """The SELECT of a table as the manifest has it; an unbuilt table is empty."""
+def manifest_relation(root: Path, contract: Table, manifest: Manifest | None, *, older: bool = False) -> str:
+    """The SELECT of a table as the manifest has it; an unbuilt table is empty. `older`: as `evolved` above."""
     entry = manifest.tables.get(contract.name) if manifest else None
     files = entry.files if entry else ()
-    return relation_sql(contract, table_path(root, contract.name), files, evolved=bool(entry and entry.evolved))
+    evolved = older or bool(entry and entry.evolved)
+    return relation_sql(contract, table_path(root, contract.name), files, evolved=evolved)
 
 
 def create_views(
     connection: duckdb.DuckDBPyConnection, root: Path, manifest: Manifest | None, contracts: Mapping[str, Table]
 ) -> None:
     """Create schemas raw, core, mart and a view for every contract."""
-    statements = [f"create schema if not exists {layer}" for layer in LAYERS]
-    statements += [
-        f"create or replace view {quote(name)} as {manifest_relation(root, contract, manifest)}"
-        for name, contract in contracts.items()
-    ]
-    for statement in statements:
-        connection.execute(statement)
+    for layer in LAYERS:
+        connection.execute(f"create schema if not exists {layer}")
+    for name, contract in contracts.items():
+        create = f"create or replace view {quote(name)} as "
+        try:
+            connection.execute(create + manifest_relation(root, contract, manifest))
+        except duckdb.BinderException:
+            # published before its contract gained a column; the next build brings the table up to it
+            connection.execute(create + manifest_relation(root, contract, manifest, older=True))
 
 
 def connect(
@@ -126,19 +132,14 @@ def write_view_database(root: Path, manifest: Manifest, contracts: Mapping[str, 
     """Replace `strandline.duckdb` (views only, absolute paths) by rename, for the DuckDB command line and UI."""
     root = root.resolve()
     path = root / "strandline.duckdb"
-    temporary = root / f".strandline-{uuid.uuid4().hex}.duckdb"
-    try:
-        connection = duckdb.connect(str(temporary))
-        try:
+    # Made elsewhere: DuckDB cannot write a database whose path holds a question mark.
+    with tempfile.TemporaryDirectory(prefix="strandline-") as folder:
+        made = Path(folder) / path.name
+        with duckdb.connect(str(made)) as connection:
             create_views(connection, root, manifest, contracts)
             connection.execute("checkpoint")
-        finally:
-            connection.close()
-        # the log of a session that wrote into the old file does not belong to the new one
-        with suppress(FileNotFoundError):
-            path.with_name(path.name + ".wal").unlink()
-        os.replace(temporary, path)
-    finally:
-        for leftover in (temporary, temporary.with_name(temporary.name + ".wal")):
-            leftover.unlink(missing_ok=True)
+        content = made.read_bytes()
+    # the log of a session that wrote into the old file does not belong to the new one
+    path.with_name(path.name + ".wal").unlink(missing_ok=True)
+    write_atomically(path, content)
     return path

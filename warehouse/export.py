@@ -30,7 +30,7 @@ from warehouse.state import Manifest, manifest_as_of, read_published
 from warehouse.windows import read_predicate
 
 FORMATS = ("csv", "parquet", "json", "table")
-_FORMULA_STARTS = "=+-@\t\r"
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 _NESTED = ("MAP(", "STRUCT(", "UNION(")
 
 
@@ -158,7 +158,7 @@ def _selected(described: Sequence[tuple[str, str]], *, escape: bool = False, is_
     """A select list that renders each column as the module's docstring says."""
     items = []
     for name, type_ in described:
-        header = f"'{name}" if escape and name[:1] and name[0] in _FORMULA_STARTS else name
+        header = f"'{name}" if escape and name.startswith(FORMULA_STARTS) else name
         items.append(f"{_rendered(_quote_column(name), type_, escape, is_json)} as {_quote_column(header)}")
     return ", ".join(items)
 

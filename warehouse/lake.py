@@ -36,6 +36,8 @@ class Lake:
 
     def __init__(self, root: Path | str, contracts: Mapping[str, Table] = CONTRACTS) -> None:
         self.root = Path(root).resolve()
+        if "%" in str(self.root):  # deltalake 1.6 takes it for an escape and looks for its files elsewhere
+            raise BadInput(f"{self.root}: the folder of a lake cannot have % in its path")
         self.contracts = contracts
 
     @property
@@ -83,7 +85,7 @@ class Lake:
         if opened is None:
             return relation_sql(contract, directory, ())
         files = [f.path for f in delta.data_files(opened)]
-        return relation_sql(contract, directory, files, evolved=delta.is_evolved(opened))
+        return relation_sql(contract, directory, files, evolved=delta.is_evolved(opened, contract))
 
     def read(
         self,
@@ -180,7 +182,9 @@ class Lake:
                 before()
             if total == 0 and not held:
                 return opened.version()
-            added = self._write_files(staged, [f for f in held if not f.is_inside(window)], delta.is_evolved(opened))
+            added = self._write_files(
+                staged, [f for f in held if not f.is_inside(window)], delta.is_evolved(opened, contract)
+            )
             metadata = {"run_id": run_id, "window": f"{window.start}/{window.end}"}
             return delta.commit_files(opened, added, held, metadata)
 
@@ -220,12 +224,13 @@ class Lake:
 
     def newest_version(self, table: str) -> TableVersion | None:
         """The newest committed version of a table with its files; None where it was never written."""
-        opened = delta.open_table(self.root, self.contract(table).name)
+        contract = self.contract(table)
+        opened = delta.open_table(self.root, table)
         if opened is None:
             return None
         files = delta.data_files(opened)
         paths = tuple(f.path for f in files if f.rows)
-        return TableVersion(opened.version(), sum(f.rows for f in files), paths, delta.is_evolved(opened))
+        return TableVersion(opened.version(), sum(f.rows for f in files), paths, delta.is_evolved(opened, contract))
 
     def newest(self) -> Manifest:
         """The newest committed version of every table, published or not, for `engine.connect(manifest=…)`."""

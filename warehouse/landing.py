@@ -4,13 +4,14 @@ A file holds a batch of records of one UTC hour, compressed, named by the hash o
 appears by rename after an fsync, so that a reader never sees half a file, two collectors never collide
 and the same batch landed twice is one file. What a body means is none of this module's business.
 
-Layout: `landing/<YYYY-MM-DDTHH>/<sha256>.land`; unfinished writes stand in `landing/tmp`, files whose
-content does not match their name are moved to `landing/damaged`.
+Layout: `landing/<YYYY-MM-DDTHH>/<sha256>.land`; unfinished writes stand in `landing/tmp`. In `landing/damaged`
+stand files whose content does not match their name, and those of a time that no table takes (a clock gone wrong).
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import struct
 import time
@@ -33,6 +34,11 @@ _NO_BODY = 0xFFFFFFFF
 _HOUR = "%Y-%m-%dT%H"
 _BATCH_BYTES = 32 << 20
 _STALE_TMP_S = 3600.0
+# Before Kubernetes there was nothing to collect: a clock that says so, 1970 above all, was never set, and one
+# sample of it would make a GPU look as if it had stood there ever since.
+EARLIEST, LATEST = datetime(2015, 1, 1), datetime(2200, 1, 1)
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -67,12 +73,17 @@ class Landing:
         self.folder = Path(root) / "landing"
 
     def append(self, records: Record | Iterable[Record]) -> list[Path]:
-        """Store records durably; returns the files written. One file per hour and about 32 MB."""
+        """Store records durably; returns the files written. One file per hour and about 32 MB.
+
+        Records before `EARLIEST` or from `LATEST` on are kept in `landing/damaged`, where they hold nobody up.
+        """
         batches: dict[datetime, list[Record]] = defaultdict(list)
         sizes: dict[datetime, int] = defaultdict(int)
         paths = []
         for record in [records] if isinstance(records, Record) else records:
             hour = record.at.replace(minute=0, second=0, microsecond=0)
+            if not EARLIEST <= record.at < LATEST:
+                log.warning("%s %s: time %s is out of range; set aside", record.kind, record.target, record.at)
             batches[hour].append(record)
             sizes[hour] += len(record.body or b"")
             if sizes[hour] >= _BATCH_BYTES:
@@ -88,19 +99,23 @@ class Landing:
                 hour = datetime.strptime(folder.name, _HOUR)
             except ValueError:
                 continue
-            if until is None or hour < until:
+            if until is None or hour < until or hour >= LATEST:
                 found += [Landed(hour, p, p.stat().st_size) for p in sorted(folder.glob("*.land"))]
         return found
 
     def read(self, landed: Landed) -> list[Record] | None:
-        """The records of a file; None if it is damaged (then it is moved aside, not deleted)."""
+        """The records of a file; None if it is damaged or out of time (then it is moved aside, not deleted)."""
+        data = landed.path.read_bytes()
         try:
-            return list(_unpack(landed.path.read_bytes(), landed.path.stem))
-        except (ValueError, struct.error, KeyError, OSError, pa.ArrowException):
-            damaged = self.folder / "damaged"
-            damaged.mkdir(exist_ok=True)
-            os.replace(landed.path, damaged / f"{landed.hour.strftime(_HOUR)}.{landed.path.name}")
-            return None
+            records = list(_unpack(data, landed.path.stem))
+        except (ValueError, struct.error, KeyError, OSError, pa.ArrowException):  # OSError: what zstd refuses
+            records = []
+        if records and all(EARLIEST <= r.at < LATEST for r in records):
+            return records
+        damaged = self.folder / "damaged"
+        damaged.mkdir(exist_ok=True)
+        os.replace(landed.path, damaged / f"{landed.path.parent.name}.{landed.path.name}")
+        return None
 
     def delete(self, files: Sequence[Landed]) -> None:
         """Forget files; ones already gone are no error. Also clears abandoned unfinished writes."""
@@ -125,6 +140,8 @@ class Landing:
     def _write(self, hour: datetime, records: Sequence[Record]) -> Path:
         name, data = _pack(records)
         path = self.folder / hour.strftime(_HOUR) / f"{name}.land"
+        if not EARLIEST <= hour < LATEST:
+            path = self.folder / "damaged" / f"{hour.strftime(_HOUR)}.{name}.land"
         if path.exists():
             return path
         tmp = self.folder / "tmp" / f"{name}.{os.getpid()}.{uuid.uuid4().hex}"

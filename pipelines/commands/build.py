@@ -28,13 +28,9 @@ def build(
     replaced whole: running twice gives the same tables.
     """
     from pipelines import building, console
-    from pipelines.durations import parse_date
-    from warehouse.errors import BadInput
+    from pipelines.durations import parse_window
 
-    start = None if from_ is None else parse_date(from_, "--from")
-    end = None if to is None else parse_date(to, "--to")
-    if start is not None and end is not None and end <= start:
-        raise BadInput(f"--to {end} must be after --from {start}: it names the day after the last")
+    start, end = parse_window(from_, to)
     settings = options.existing(options.settings(data=data, memory_limit=memory_limit, threads=threads))
     with console.steps("build") as progress:
         report = building.build(settings, start, end, tuple(select or ()), progress)

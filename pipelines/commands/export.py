@@ -49,17 +49,18 @@ def export(
     CSV has ISO 8601 instants in UTC with Z; an empty cell is null, "" an empty text.
     """
     from pipelines import console
-    from pipelines.durations import parse_date
+    from pipelines.durations import parse_date, parse_window
     from warehouse.export import export_table, find_contract
 
     settings = options.existing(options.settings(data=data))
     find_contract(table)
+    start, end = parse_window(from_, to)
     path = out or settings.data / "exports" / f"{table}.{form.value}"
     report = export_table(
         settings.data, table, form.value, path,
         as_of=None if as_of is None else parse_date(as_of, "--as-of"),
-        start=None if from_ is None else parse_date(from_, "--from"),
-        end=None if to is None else parse_date(to, "--to"),
+        start=start,
+        end=end,
         escape_formulas=not raw_text,
     )  # fmt: skip
     console.say(f"{table}: {report.rows:,} rows of build {report.build_id}")

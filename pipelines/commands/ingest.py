@@ -59,8 +59,7 @@ def dcgm(
     --at with a URL stamps the scrape with that time: for an exporter whose clock stands still.
     """
     from pipelines import collecting
-    from pipelines.durations import parse_duration, parse_instant
-    from sources.dcgm.collect import Client
+    from pipelines.durations import parse_instant
     from warehouse.errors import BadInput
 
     settings = options.settings(data=data)
@@ -82,12 +81,7 @@ def dcgm(
         raise BadInput("nothing to read: give a FILE, a URL or --sd")
     if node is not None and len(urls) != 1:
         raise BadInput("--node names the node of one exporter; --sd can name many")
-    headers = {}
-    if token_file is not None:
-        headers["Authorization"] = f"Bearer {collecting.read_bytes(token_file).decode().strip()}"
-    client = Client(
-        parse_duration(timeout), verify=not insecure, ca_file=None if ca_file is None else str(ca_file), headers=headers
-    )
+    client = collecting.client(timeout, ca_file, token_file, insecure)
     if every is None:
         exporters = collecting.targets(urls, discovery or (), name, node)
         if collecting.scrape_now(settings, exporters, client, stamp) == len(exporters):

@@ -23,8 +23,12 @@ Threads = Annotated[int | None, typer.Option("--threads", help="Threads of the S
 def settings(**flags: Any) -> Settings:
     """Settings with these flags on top; flags that are None were not given."""
     from pipelines.settings import load
+    from warehouse.errors import BadInput
 
-    return load(flags).settings
+    resolved = load(flags).settings
+    if resolved.data.exists() and not resolved.data.is_dir():
+        raise BadInput(f"{resolved.data} is no folder; --data names the folder of a lake")
+    return resolved
 
 
 def existing(resolved: Settings) -> Settings:

@@ -25,6 +25,9 @@ def query(
     sql: Annotated[str, typer.Argument(help="One query; `-` reads it from standard input.")],
     form: Annotated[Form, typer.Option("--format", help="Form of the result.")] = Form.TABLE,
     out: Annotated[Path | None, typer.Option("--out", help="Write to this file instead of standard output.")] = None,
+    raw_text: Annotated[
+        bool, typer.Option("--raw-text", help="CSV: leave text alone that a spreadsheet would run as a formula.")
+    ] = False,
     data: options.Data = None,
     memory_limit: options.Memory = None,
     threads: options.Threads = None,
@@ -39,7 +42,7 @@ def query(
     settings = options.existing(options.settings(data=data, memory_limit=memory_limit, threads=threads))
     with reading.open_reader(settings) as con:
         reading.run(con, reading.one_statement(con, sys.stdin.read() if sql == "-" else sql))
-        results.write(con, form.value, out)
+        results.write(con, form.value, out, escape_formulas=not raw_text)
 
 
 def sql(

@@ -28,9 +28,8 @@ def report(
     The page needs no network and no server. It shows the newest build, and says so where the data are simulated.
     """
     from pipelines import reporting
-    from pipelines.durations import parse_date
+    from pipelines.durations import parse_window
 
     settings = options.existing(options.settings(data=data, memory_limit=memory_limit, threads=threads))
-    start = None if from_ is None else parse_date(from_, "--from")
-    end = None if to is None else parse_date(to, "--to")
+    start, end = parse_window(from_, to)
     print(reporting.write_stranding(settings, out, start, end))

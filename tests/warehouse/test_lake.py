@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
+import duckdb
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_lake import CONTRACTS, DAYS, EVENTS, HOUR, at, contents, day_rows, events, put
+from small_lake import CONTRACTS, DAYS, EVENTS, HOUR, at, contents, day_rows, events, published, put
 
 from warehouse.contracts.model import Field, Table
 from warehouse.errors import BadInput
@@ -222,3 +224,29 @@ def test_dates_are_replaced_by_date(lake):
     assert [r["pods"] for r in contents(lake, "mart.days")] == [1, 9, 3]
     assert lake.dates("mart.days") == [first + timedelta(days=i) for i in range(3)]
     assert DAYS.key == ("date",)
+
+
+def test_a_lake_published_before_a_column_came_reads_it_as_null(lake):
+    lake.replace("mart.days", day_rows(date(2026, 3, 1), [1, 2]), date(2026, 3, 1), date(2026, 3, 3))
+    lake.publish("old")
+    wider = replace(DAYS, fields=(*DAYS.fields, Field("nodes", "integer", "new")))
+    newer = Lake(lake.root, {**CONTRACTS, "mart.days": wider})
+    assert published(newer, "select pods, nodes from mart.days order by date") == [(1, None), (2, None)]
+    assert newer.read("mart.days", ["nodes"]).to_pylist() == [{"nodes": None}] * 2
+    newer.publish("new")
+    assert published(newer, "select pods, nodes from mart.days order by date") == [(1, None), (2, None)]
+
+
+@pytest.mark.parametrize("name", ["a?b", 'it\'s "here"', "x[1]*", "ünï;code", "a b#c"])
+def test_the_folder_may_have_any_other_name(tmp_path, name):
+    lake = Lake(tmp_path / name, CONTRACTS)
+    put(lake, at(1), ["a"])
+    lake.publish("one")
+    assert published(lake, "select pod from raw.events") == [("a",)]
+    with duckdb.connect(str(lake.root / "strandline.duckdb"), read_only=True) as con:
+        assert con.execute("select pod from raw.events").fetchall() == [("a",)]
+
+
+def test_a_folder_that_delta_cannot_take_is_named(tmp_path):
+    with pytest.raises(BadInput, match="a%20b"):
+        Lake(tmp_path / "a%20b")

@@ -83,3 +83,24 @@ def test_writers_and_a_deleter_at_the_same_time_lose_nothing(tmp_path: Path) -> 
         read += [r for f in files for r in landing.read(f) or ()]
         landing.delete(files)
     assert len({r.body for r in read}) == 120
+
+
+def test_records_of_a_clock_gone_wrong_are_set_aside_and_hold_nobody_up(tmp_path: Path) -> None:
+    landing = Landing(tmp_path)
+    wrong = [datetime(1, 1, 1), datetime(1970, 1, 1), datetime(2200, 1, 1), datetime(9999, 12, 31, 23, 59)]
+    landing.append([Record("dcgm", "c", "t", at, {}, b"x") for at in [*wrong, AT]])
+    assert [f.hour for f in landing.files()] == [AT.replace(minute=0)]
+    assert len(list((tmp_path / "landing/damaged").iterdir())) == len(wrong)
+
+
+def test_a_file_of_a_time_out_of_range_that_stands_in_the_spool_is_moved_aside(tmp_path: Path) -> None:
+    landing = Landing(tmp_path)
+    landing.append(Record("dcgm", "c", "t", datetime(9999, 12, 31, 23), {}, b"x"))
+    (aside,) = (tmp_path / "landing/damaged").iterdir()
+    hour, name = aside.name.split(".", 1)
+    (tmp_path / "landing" / hour).mkdir()
+    aside.rename(tmp_path / "landing" / hour / name)
+    (landed,) = landing.files(until=datetime(2026, 3, 3))
+    assert landing.read(landed) is None
+    assert landing.files() == []
+    assert [p.name for p in (tmp_path / "landing/damaged").iterdir()] == [aside.name]
