@@ -85,7 +85,8 @@ def _batches(
         if found is None:
             report.damaged_files += 1
             report.errors.append(
-                f"landing file {landed.path.name} of hour {landed.hour} is damaged or out of time: moved to landing/damaged"
+                f"landing file {landed.path.name} of hour {landed.hour} is damaged or out of time; "
+                "moved to landing/damaged"
             )
             continue
         files.append(landed)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sources.kubernetes.quantity import BadObject, is_extended, mapping, objects
+from sources.kubernetes.quantity import BadObject, is_extended, mapping, objects, text
 
 Json = dict[str, Any]
+_ATTRIBUTES = ("uuid", "parentUUID", "profile", "pciBusID")
 _GPU_UUID = re.compile(r"(GPU-[0-9A-Za-z-]+)")
-_MIG_OF_PARENT = re.compile(r"MIG-(GPU-[0-9A-Za-z-]+)/(\d+)/\d+")
+_MIG_OF_PARENT = re.compile(r"MIG-(GPU-[0-9A-Za-z-]+)/(\d{1,9})/\d+")
 
 
 def pod_resource_devices(document: Json, node: str | None) -> tuple[int, list[Json], list[str]]:
@@ -35,7 +36,7 @@ def pod_resource_devices(document: Json, node: str | None) -> tuple[int, list[Js
                 for row in _container_devices(container):
                     key = (namespace, name, row["container"], row["device_id"])
                     rows[key] = {"node": node, "namespace": namespace, "pod": name,
-                                 "pod_uid": pod.get("uid") or None, **row, "method": "pod_resources"}  # fmt: skip
+                                 "pod_uid": text(pod.get("uid"), "uid"), **row, "method": "pod_resources"}  # fmt: skip
         except BadObject as error:
             errors.append(f"Pod {namespace}/{name}: {error}")
     return len(pods) - len(errors), list(rows.values()), errors
@@ -49,8 +50,8 @@ def _container_devices(container: Json) -> list[Json]:
         if not isinstance(resource, str) or not isinstance(ids, list) or not all(isinstance(i, str) for i in ids):
             raise BadObject("a device without resourceName or deviceIds")
         if is_extended(resource):
-            found += [{"container": container.get("name") or None, "resource": resource, "device_id": i, **gpu_of(i)}
-                      for i in ids]  # fmt: skip
+            name = text(container.get("name"), "containers.name")
+            found += [{"container": name, "resource": resource, "device_id": i, **gpu_of(i)} for i in ids]
     return found
 
 
@@ -77,11 +78,11 @@ def slice_devices(resource_slice: Json) -> dict[str, Json]:
         # Before resource.k8s.io/v1 the attributes stood one level down.
         basic = mapping(device.get("basic"), "basic")
         attributes = mapping(device.get("attributes") or basic.get("attributes"), "attributes")
-        text = {k: v.get("string") for k, v in attributes.items() if isinstance(v, dict)}
-        uuid = text.get("parentUUID") or text.get("uuid")
-        if isinstance(uuid, str) and uuid.startswith("GPU-"):
+        given = {k: text(mapping(attributes.get(k), k).get("string"), k) for k in _ATTRIBUTES}
+        uuid = given["parentUUID"] or given["uuid"]
+        if uuid is not None and uuid.startswith("GPU-"):
             found[f"{spec.get('driver')}/{pool}/{device.get('name')}"] = {
-                "gpu_uuid": uuid, "mig_profile": text.get("profile"), "pci_bus_id": text.get("pciBusID"),
+                "gpu_uuid": uuid, "mig_profile": given["profile"], "pci_bus_id": given["pciBusID"],
             }  # fmt: skip
     return found
 
@@ -103,8 +104,9 @@ def claim_devices(claim: Json, metadata: Json) -> list[Json]:
             if not (isinstance(driver, str) and isinstance(pool, str) and isinstance(device, str)):
                 raise BadObject("an allocated device without driver, pool or device")
             rows.append({
-                "node": pool, "namespace": metadata.get("namespace"), "pod": consumer.get("name"),
-                "pod_uid": consumer.get("uid"), "container": None, "resource": driver,
+                "node": pool, "namespace": text(metadata.get("namespace"), "metadata.namespace"),
+                "pod": text(consumer.get("name"), "reservedFor.name"),
+                "pod_uid": text(consumer.get("uid"), "reservedFor.uid"), "container": None, "resource": driver,
                 "device_id": f"{driver}/{pool}/{device}", **gpu_of(device), "method": "dra",
             })  # fmt: skip
     return rows

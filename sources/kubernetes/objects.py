@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from sources.kubernetes import devices, pods
-from sources.kubernetes.quantity import BadObject, instant, is_extended, mapping, objects, quantity, whole
+from sources.kubernetes.quantity import BadObject, instant, is_extended, mapping, objects, quantity, text, whole
 
 Json = dict[str, Any]
 
@@ -26,14 +26,6 @@ def _name(metadata: Json) -> str:
 
 def _texts(value: Any, name: str) -> list[tuple[str, str]]:
     return sorted((k, v if isinstance(v, str) else orjson.dumps(v).decode()) for k, v in mapping(value, name).items())
-
-
-def _text(value: Any, name: str) -> str | None:
-    if value is None or value == "":
-        return None
-    if not isinstance(value, str):
-        raise BadObject(f"{name}: {value!r} is no text")
-    return value
 
 
 def _integer(value: Any, name: str) -> int | None:
@@ -58,14 +50,14 @@ def _node(node: Json, metadata: Json) -> list[tuple[str, Json]]:
         return whole(quantity(source[resource], path) * scale, path) if resource in source else None
 
     rows = [("raw.kube_nodes", {
-        "node": name, "node_uid": _text(metadata.get("uid"), "metadata.uid"),
+        "node": name, "node_uid": text(metadata.get("uid"), "metadata.uid"),
         "created_at": instant(metadata.get("creationTimestamp"), "metadata.creationTimestamp"),
-        "provider_id": _text(spec.get("providerID"), "spec.providerID"),
+        "provider_id": text(spec.get("providerID"), "spec.providerID"),
         "labels": _texts(metadata.get("labels"), "metadata.labels"),
         "annotations": _texts(metadata.get("annotations"), "metadata.annotations"),
         "taints": orjson.dumps(taints, option=orjson.OPT_SORT_KEYS).decode() if taints else None,
         "is_unschedulable": bool(spec.get("unschedulable")),
-        "ready_status": _text(ready.get("status"), "Ready.status"),
+        "ready_status": text(ready.get("status"), "Ready.status"),
         "ready_changed_at": instant(ready.get("lastTransitionTime"), "Ready.lastTransitionTime"),
         "cpu_milli": amount(capacity, "cpu", 1000), "memory_bytes": amount(capacity, "memory"),
     })]  # fmt: skip
@@ -79,26 +71,26 @@ def _node(node: Json, metadata: Json) -> list[tuple[str, Json]]:
 
 def _pod(pod: Json, metadata: Json) -> list[tuple[str, Json]]:
     name = _name(metadata)
-    namespace = _text(metadata.get("namespace"), "metadata.namespace") or "default"
+    namespace = text(metadata.get("namespace"), "metadata.namespace") or "default"
     spec, status = mapping(pod.get("spec"), "spec"), mapping(pod.get("status"), "status")
     # Hand-made lists may lack the UID; name and creation time then stand for it.
-    uid = _text(metadata.get("uid"), "metadata.uid")
+    uid = text(metadata.get("uid"), "metadata.uid")
     uid = uid or f"{namespace}/{name}@{metadata.get('creationTimestamp') or ''}"
     requests = pods.effective_requests(spec)
     kind, owner_name, owner_uid = pods.owner(metadata)
     rows = [("raw.kube_pods", {
-        "pod_uid": uid, "namespace": namespace, "pod": name, "node": _text(spec.get("nodeName"), "spec.nodeName"),
-        "phase": _text(status.get("phase"), "status.phase"), "reason": _text(status.get("reason"), "status.reason"),
+        "pod_uid": uid, "namespace": namespace, "pod": name, "node": text(spec.get("nodeName"), "spec.nodeName"),
+        "phase": text(status.get("phase"), "status.phase"), "reason": text(status.get("reason"), "status.reason"),
         "created_at": instant(metadata.get("creationTimestamp"), "metadata.creationTimestamp"),
         "scheduled_at": pods.scheduled_at(status),
         "pod_started_at": instant(status.get("startTime"), "status.startTime"),
         "pod_finished_at": pods.finished_at(pod),
         "deletion_requested_at": instant(metadata.get("deletionTimestamp"), "metadata.deletionTimestamp"),
         "priority": _integer(spec.get("priority"), "spec.priority"),
-        "priority_class": _text(spec.get("priorityClassName"), "spec.priorityClassName"),
-        "scheduler_name": _text(spec.get("schedulerName"), "spec.schedulerName"),
-        "owner_kind": _text(kind, "ownerReferences.kind"), "owner_name": _text(owner_name, "ownerReferences.name"),
-        "owner_uid": _text(owner_uid, "ownerReferences.uid"),
+        "priority_class": text(spec.get("priorityClassName"), "spec.priorityClassName"),
+        "scheduler_name": text(spec.get("schedulerName"), "spec.schedulerName"),
+        "owner_kind": text(kind, "ownerReferences.kind"), "owner_name": text(owner_name, "ownerReferences.name"),
+        "owner_uid": text(owner_uid, "ownerReferences.uid"),
         "labels": _texts(metadata.get("labels"), "metadata.labels"),
         "annotations": _texts(metadata.get("annotations"), "metadata.annotations"),
         "cpu_milli": whole(requests["cpu"] * 1000, "cpu") if "cpu" in requests else None,

@@ -17,6 +17,7 @@ _SCALE = {
     "M": Decimal(10**6), "G": Decimal(10**9), "T": Decimal(10**12), "P": Decimal(10**15), "E": Decimal(10**18),
     **{f"{c}i": Decimal(1024 ** (i + 1)) for i, c in enumerate("KMGTPE")},
 }  # fmt: skip
+_LARGEST = Decimal(10) ** 30  # far beyond what Kubernetes holds (2^63 - 1), and safe to multiply
 
 
 class BadObject(ValueError):
@@ -29,7 +30,11 @@ def _quantity(text: str) -> Decimal | None:
     if match is None:
         return None
     number, exponent, suffix = match.groups()
-    return Decimal(number + exponent) if exponent else Decimal(number) * _SCALE[suffix or ""]
+    try:
+        found = Decimal(number + exponent) if exponent else Decimal(number) * _SCALE[suffix or ""]
+        return found if abs(found) < _LARGEST else None
+    except ArithmeticError:
+        return None
 
 
 def quantity(value: Any, field: str) -> Decimal:
@@ -52,9 +57,9 @@ def whole(value: Decimal, field: str) -> int:
 def _instant(text: str) -> datetime | None:
     try:
         at = datetime.fromisoformat(text)
-    except ValueError:
+        return at if at.tzinfo is None else at.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
         return None
-    return at if at.tzinfo is None else at.astimezone(UTC).replace(tzinfo=None)
 
 
 def instant(value: Any, field: str) -> datetime | None:
@@ -65,6 +70,15 @@ def instant(value: Any, field: str) -> datetime | None:
     if at is None:
         raise BadObject(f"{field}: {value!r} is not a time")
     return at
+
+
+def text(value: Any, field: str) -> str | None:
+    """A text, or None for null and empty; `BadObject` for anything else."""
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise BadObject(f"{field}: {value!r} is no text")
+    return value
 
 
 def mapping(value: Any, field: str) -> dict[str, Any]:
