@@ -135,6 +135,9 @@ def export_query(
     return ExportReport(path, rows)
 
 
+_PLACE = "place__in_the_query"
+
+
 def _copy(
     connection: duckdb.DuckDBPyConnection,
     sql: str,
@@ -150,7 +153,12 @@ def _copy(
         options = "format csv, header true, nullstr ''"
     elif format == "json":
         columns, options = _selected(described, is_json=True), "format json, array true"
-    copied = connection.execute(f"copy (select {columns} from ({sql}\n)) to {literal(str(path))} ({options})")
+    # DuckDB 2.0.1 keeps no order under a COPY whose select list computes something: rows get a number in the order of
+    # the query, and the file is sorted by it. Only then is a file the same on every machine.
+    numbered = f"select {columns} from (select row_number() over () as {_PLACE}, * from ({sql}\n)) order by {_PLACE}"
+    if columns == "*":
+        numbered = f"select * exclude ({_PLACE}) from ({numbered})"
+    copied = connection.execute(f"copy ({numbered}) to {literal(str(path))} ({options})")
     return int(copied.fetchall()[0][0])
 
 

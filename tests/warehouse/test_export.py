@@ -94,6 +94,20 @@ def test_a_failed_export_leaves_the_old_file_and_no_rest(connection, tmp_path):
         export_query(connection, "select 1 as a", "csv", path / "below" / "x.csv")
 
 
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_the_order_of_a_large_query_is_kept(connection, tmp_path, form):
+    connection.execute("set threads = 4; set preserve_insertion_order = false")
+    columns = "i, 'pod-' || i as pod, timestamp '2026-03-01' + interval 1 second * i as at_second"
+    sql = f"select {columns} from range(300000) as r(i) order by i desc"
+    export_query(connection, sql, form, tmp_path / "x")
+    if form == "csv":
+        with open(tmp_path / "x", newline="") as file:
+            found = [int(row["i"]) for row in csv.DictReader(file)]
+    else:
+        found = pq.read_table(tmp_path / "x").column("i").to_pylist()
+    assert found == list(range(299_999, -1, -1))
+
+
 def test_a_published_table_is_exported_in_order(lake, tmp_path):
     out = tmp_path / "events.csv"
     with pytest.raises(BadInput, match="nothing has been published"):
