@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from simulated_lakes import succeed
+from simulated_lakes import once, succeed
 
 pytestmark = pytest.mark.integration
 
@@ -25,8 +25,11 @@ BETWEEN_S = 60
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory, shared_dir: Path) -> Path:
     """The captures taken in file by file, then a minute later as a manifest, and built."""
-    root = tmp_path_factory.mktemp("captures")
-    scrapes = shared_dir / "scrapes"
+    return once(tmp_path_factory, "captures", lambda root: take_in(shared_dir / "scrapes", root)) / "data"
+
+
+def take_in(scrapes: Path, root: Path) -> None:
+    root.mkdir()
     for name, node, _ in CAPTURES:
         succeed("ingest", "dcgm", scrapes / name, "--node", node, "--at", INSTANTS[0], "--data", root / "data")
         shutil.copyfile(scrapes / name, root / name)  # files of a manifest stand beside it
@@ -34,7 +37,6 @@ def lake(tmp_path_factory: pytest.TempPathFactory, shared_dir: Path) -> Path:
     (root / "later.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     succeed("ingest", "manifest", root / "later.jsonl", "--data", root / "data")
     succeed("build", "--from", "2026-03-02", "--to", "2026-03-03", "--data", root / "data")
-    return root / "data"
 
 
 def ask(lake: Path, sql: str) -> list[dict[str, Any]]:
