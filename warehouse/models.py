@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, lru_cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -67,14 +67,20 @@ class Model:
     @cached_property
     def lineage(self) -> dict[str, tuple[tuple[str, str], ...]]:
         """For each column the (table, column) pairs it comes from; empty where sqlglot cannot follow it."""
-        try:
-            # All columns at once: the query is qualified once and shared parts are followed once (20 times faster
-            # over our models than column by column); selects are not trimmed, nobody reads the nodes' SQL.
-            nodes = lineage(None, self.sql, _schema(self.inputs), dialect=DIALECT, trim_selects=False)
-        except Exception:  # lineage is shown, never relied upon, and sqlglot raises many kinds of error
-            nodes = {}
-        assert isinstance(nodes, dict)
-        return {column: _tables(nodes[column]) if column in nodes else () for column in self.columns if column != "*"}
+        found = _lineage(self.sql, self.inputs)
+        return {column: found.get(column, ()) for column in self.columns if column != "*"}
+
+
+@lru_cache(maxsize=256)  # definitions are built more than once in a process, and this is the dearest part of it
+def _lineage(sql: str, inputs: tuple[str, ...]) -> dict[str, tuple[tuple[str, str], ...]]:
+    try:
+        # All columns at once: the query is qualified once and shared parts are followed once (20 times faster
+        # over our models than column by column); selects are not trimmed, nobody reads the nodes' SQL.
+        nodes = lineage(None, sql, _schema(inputs), dialect=DIALECT, trim_selects=False)
+    except Exception:  # lineage is shown, never relied upon, and sqlglot raises many kinds of error
+        return {}
+    assert isinstance(nodes, dict)
+    return {column: _tables(node) for column, node in nodes.items()}
 
 
 def _tables(root: Node) -> tuple[tuple[str, str], ...]:

@@ -3,7 +3,7 @@
 -- grain: hour, node, resource
 -- key: hour, cluster, node, resource
 -- inputs: core.gpu_segments, core.gpu_units, core.pod_allocations, core.node_outages
--- invariant: capacity_devices = bound_devices + free_devices + unavailable_devices
+-- invariant: capacity_devices = bound_devices + free_devices + unavailable_devices, to the sixth digit they are rounded to
 with units as (
     select * from core.gpu_units where date >= cast($start_at as date) and date < cast($end_at as date)
 ),
