@@ -136,6 +136,22 @@ def headline(settings: Settings, start: date, end: date) -> list[list[object]]:
     ]
 
 
+def remainders(settings: Settings, start: date, end: date) -> str:
+    """What the table leaves open: the rest of the capacity, and the hours that no exporter could have shown."""
+    where = f"l.date >= date '{start}' and l.date < date '{end}'"
+    with connect(settings.data, memory_limit=settings.memory_limit, threads=settings.threads) as con:
+        unallocated, unavailable, unseen = con.execute(
+            "select sum(l.unallocated_gpu_seconds) / 3600, sum(l.unavailable_gpu_seconds) / 3600, "
+            "coalesce(sum(l.unobserved_gpu_seconds) filter (where l.pci_bus_id like 'unseen-%'), 0) / 3600 "
+            f"from mart.gpu_ledger_hourly as l where {where}"
+        ).fetchall()[0]
+    return (
+        f"of the capacity {float(unallocated or 0):,.0f} GPU-hours were unallocated and "
+        f"{float(unavailable or 0):,.0f} unavailable; {float(unseen):,.0f} unobserved GPU-hours are of accelerators "
+        "without a DCGM exporter (TPU)"
+    )
+
+
 def print_headline(
     settings: Settings,
     spec: FleetSpec,
@@ -157,6 +173,7 @@ def print_headline(
     )
     print()
     print("capacity = allocated + unallocated + unavailable; allocated = utilized + stranded + unobserved")
+    print(remainders(settings, *window))
     print("exports (simulated):")
     for path in paths:
         print(f"  {path}")

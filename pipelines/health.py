@@ -88,7 +88,7 @@ def _models(_: Settings) -> tuple[str, str]:
     from warehouse.models import load_models
 
     models = load_models()
-    return ("ok" if models else "fails"), f"{len(models)} in run order: {', '.join(models)}"
+    return ("ok" if models else "fails"), f"{len(models)} SQL models"
 
 
 def _lake(settings: Settings) -> tuple[str, str]:
@@ -112,12 +112,17 @@ def _engine(settings: Settings) -> tuple[str, str]:
 
 def _waiting(settings: Settings) -> tuple[str, str]:
     from warehouse.lake import Lake
+    from warehouse.landing import Landing
 
     if not settings.data.is_dir():
         return "ok", "nothing"
+    landed = Landing(settings.data).files()
     days = sorted({mark.date for mark in Lake(settings.data).marks()})
-    return (
-        ("ok", "nothing")
-        if not days
-        else ("note", f"{len(days)} days changed since their last build: {days[0]} to {days[-1]}")
-    )
+    notes = []
+    if landed:
+        notes.append(
+            f"{len(landed)} landed files are not sealed yet: `strandline build` or `ingest seal` brings them in"
+        )
+    if days:
+        notes.append(f"{len(days)} days changed since their last build: {days[0]} to {days[-1]}")
+    return ("note", "; ".join(notes)) if notes else ("ok", "nothing")

@@ -94,6 +94,8 @@ def export_table(
     if entry and not all((directory / f).exists() for f in entry.files):
         raise BadInput(f"{table} as published {manifest.created_at:%Y-%m-%d %H:%M} UTC is not kept any more")
     order = ", ".join(quote(c) for c in dict.fromkeys([*contract.partition_by, *contract.key]))
+    if start is not None and end is not None and start >= end:
+        raise BadInput(f"window [{start}, {end}): the start must be before the end")
     predicate = read_predicate(contract, start, end)
     connection = connect(root, manifest=manifest, contracts={table: contract})
     try:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Annotated
 
 import typer
 
 from pipelines.commands import options
+from warehouse.errors import BadInput
+
+
+def check_port(port: int) -> None:
+    """`BadInput` where something listens on the port already: Dagster would start half and stay."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as e:
+            raise BadInput(f"--port: 127.0.0.1:{port} cannot be used: {e.strerror}; give another one") from None
 
 
 def ui(
@@ -24,9 +36,13 @@ def ui(
     from pipelines import console, instance
 
     settings = options.settings(data=data)
+    if data is not None and not settings.data.is_dir():
+        raise BadInput(f"--data: there is no folder {settings.data}")
+    check_port(port)
     home = instance.prepare_home(settings.data)
     environ = instance.environment(settings.data, os.environ)
     console.say(f"Dagster on http://127.0.0.1:{port} (home {home}); Ctrl-C stops it")
+    console.say("schedules and the late-data sensor are off until they are switched on there, under Automation")
     # Dagster recommends its newer `dg` here, which needs a project laid out its way.
     quiet = ("-W", "ignore:Function `dev_command` is superseded")
     command = [

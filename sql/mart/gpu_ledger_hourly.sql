@@ -1,7 +1,7 @@
 -- The GPU-second ledger: what became of every second of every GPU, by who held it.
 -- grain: hour, unit (node, pci_bus_id, gi_id), holder (null: nobody)
 -- key: hour, cluster, node, pci_bus_id, gi_id, holder
--- inputs: core.gpu_segments, core.gpu_samples, core.gpu_units, core.pod_allocations
+-- inputs: core.gpu_segments, core.gpu_samples, core.gpu_units, core.pod_allocations, raw.kube_snapshots
 -- invariant: capacity = allocated + unallocated + unavailable; allocated = utilized + stranded + unobserved
 with segments as (
     select * from core.gpu_segments where date >= cast($start_at as date) and date < cast($end_at as date)
@@ -173,6 +173,23 @@ holders as (
     from core.pod_allocations
     where date >= cast($start_at as date) and date < cast($end_at as date)
     group by date, cluster, pod_uid
+),
+-- Where no list of pods was ever read, that nobody held a device is not known: such rows say so.
+listed_clusters as (
+    select distinct cluster from raw.kube_snapshots where kind = 'Pod' and is_complete
+),
+remarks as (
+    select
+        d.*,
+        case when d.is_uncarved then 'uncarved,' else '' end
+        || case when d.is_not_ready then 'node_not_ready,' else '' end
+        || case when d.is_lost then 'gpu_lost,' else '' end
+        || case when d.is_cordoned then 'cordoned,' else '' end
+        || case when d.holder is null and l.cluster is null then 'no_pod_list,' else '' end
+        || case when h.ends_unknown then 'end_unknown,' else '' end as remarks
+    from described as d
+    left join listed_clusters as l on l.cluster = d.cluster
+    left join holders as h on h.date = d.date and h.cluster = d.cluster and h.pod_uid = d.holder
 )
 select
     d.hour, d.cluster, d.node, d.pci_bus_id, d.gi_id, d.holder, h.namespace, h.pod, h.team, h.workload_kind,
@@ -193,14 +210,7 @@ select
     cast(cast(d.unobserved_us as decimal(18, 0)) * 0.000001 as decimal(18, 6)) as unobserved_gpu_seconds,
     cast(cast(d.busy_us as decimal(18, 0)) * 0.000001 as decimal(18, 6)) as resident_gpu_seconds,
     cast(cast(d.rogue_us as decimal(18, 0)) * 0.000001 as decimal(18, 6)) as rogue_gpu_seconds,
-    nullif(
-        case when d.is_uncarved then 'uncarved,' else '' end
-        || case when d.is_not_ready then 'node_not_ready,' else '' end
-        || case when d.is_lost then 'gpu_lost,' else '' end
-        || case when d.is_cordoned then 'cordoned,' else '' end
-        || case when h.ends_unknown then 'end_unknown,' else '' end,
-        ''
-    ) as flags,
+    case when d.remarks <> '' then left(d.remarks, length(d.remarks) - 1) end as flags,
     d.date
-from described as d
+from remarks as d
 left join holders as h on h.date = d.date and h.cluster = d.cluster and h.pod_uid = d.holder
