@@ -12,7 +12,17 @@ from typing import Any
 import orjson
 
 from sources.kubernetes import devices, pods
-from sources.kubernetes.quantity import BadObject, instant, is_extended, mapping, objects, quantity, text, whole
+from sources.kubernetes.quantity import (
+    MOST_DEVICES,
+    BadObject,
+    instant,
+    is_extended,
+    mapping,
+    objects,
+    quantity,
+    text,
+    whole,
+)
 
 Json = dict[str, Any]
 
@@ -46,8 +56,11 @@ def _node(node: Json, metadata: Json) -> list[tuple[str, Json]]:
     taints = objects(spec.get("taints"), "spec.taints")
 
     def amount(source: Json, resource: str, scale: int = 1) -> int | None:
+        if resource not in source:
+            return None
         path = f"status.capacity.{resource}"
-        return whole(quantity(source[resource], path) * scale, path) if resource in source else None
+        read = quantity(source[resource], path) * scale
+        return whole(read, path, MOST_DEVICES) if is_extended(resource) else whole(read, path)
 
     rows = [("raw.kube_nodes", {
         "node": name, "node_uid": text(metadata.get("uid"), "metadata.uid"),

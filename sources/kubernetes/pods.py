@@ -12,7 +12,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from sources.kubernetes.quantity import BadObject, instant, is_extended, mapping, objects, quantity, whole
+from sources.kubernetes.quantity import MOST_DEVICES, BadObject, instant, is_extended, mapping, objects, quantity, whole
 
 Json = dict[str, Any]
 _OVER = ("Succeeded", "Failed")
@@ -55,7 +55,8 @@ def _requests(owner: Json, field: str) -> dict[str, Any]:
 
 def devices(requests: dict[str, Decimal]) -> dict[str, int]:
     """Extended resources requested, by name; zero requests are left out."""
-    return {name: whole(amount, name) for name, amount in sorted(requests.items()) if amount > 0 and is_extended(name)}
+    asked = {name: amount for name, amount in sorted(requests.items()) if amount > 0 and is_extended(name)}
+    return {name: whole(amount, name, MOST_DEVICES) for name, amount in asked.items()}
 
 
 def scheduled_at(status: Json) -> datetime | None:

@@ -17,6 +17,8 @@ _SCALE = {
     "M": Decimal(10**6), "G": Decimal(10**9), "T": Decimal(10**12), "P": Decimal(10**15), "E": Decimal(10**18),
     **{f"{c}i": Decimal(1024 ** (i + 1)) for i, c in enumerate("KMGTPE")},
 }  # fmt: skip
+# Of one device on one object: more is a slip, and would overflow GPU-seconds (DECIMAL(18, 6)) once summed.
+MOST_DEVICES = 10_000_000
 _LARGEST = Decimal(10) ** 30  # far beyond what Kubernetes holds (2^63 - 1), and safe to multiply
 
 
@@ -45,10 +47,10 @@ def quantity(value: Any, field: str) -> Decimal:
     return found
 
 
-def whole(value: Decimal, field: str) -> int:
-    """The quantity as an integer, rounded up as the API server does; `BadObject` where it fits no column."""
+def whole(value: Decimal, field: str, largest: int = 2**63 - 1) -> int:
+    """The quantity as an integer, rounded up as the API server does; `BadObject` where it is above `largest`."""
     rounded = int(value.to_integral_value(ROUND_CEILING))
-    if not 0 <= rounded < 2**63:
+    if not 0 <= rounded <= largest:
         raise BadObject(f"{field}: {value} is out of range")
     return rounded
 
