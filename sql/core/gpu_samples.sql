@@ -54,11 +54,13 @@ covers as (
     from limits
 ),
 -- What is known of each card before its samples are read: the slot, where another row of it tells the bus id; and
--- whether rows have to be put together, because it has copies or more than one exporter.
+-- whether rows have to be put together, because it has copies or more than one exporter, or because another card
+-- claims its slot: a card was replaced, or two machines go by one node name.
 cards as (
     select
         cluster, node, gpu_uuid, max(pci_bus_id) as pci_bus_id,
-        max(copy) > 0 or min(target) <> max(target) as is_repeated
+        max(copy) > 0 or min(target) <> max(target) or min(pci_bus_id) <> max(pci_bus_id)
+        or count(*) over (partition by cluster, node, coalesce(max(pci_bus_id), gpu_uuid)) > 1 as is_repeated
     from raw.dcgm_samples
     where
         date >= cast($start_at - interval 1 day as date) and date < cast($end_at + interval 1 day as date)
