@@ -6,6 +6,7 @@ work of a subcommand (`commands/`).
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
@@ -55,20 +56,43 @@ app.command()(doctor.version)
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command and exit. A traceback goes to the log (`--verbose`), never to a user by itself."""
+    _prepare_streams()
     try:
         app(args=None if argv is None else list(argv))
+    except SystemExit as e:
+        # click turns a broken pipe into exit code 1 before we see it
+        if not isinstance(e.__context__, BrokenPipeError):
+            raise
+        _drop_output()
     except BadInput as e:
         log.debug("bad input", exc_info=True)
         _fail(str(e), 2)
     except LakeBusy as e:
         _fail(str(e), 1)
     except BrokenPipeError:
-        # The reader of our output has gone, as in `| head`. What is left in the buffer has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        _drop_output()
     except Exception as e:
+        if str(e) == "Query interrupted":  # what DuckDB makes of Ctrl-C
+            _fail("interrupted", 130)
         log.debug("failed", exc_info=True)
         _fail(f"{type(e).__name__}: {e}" if str(e) else type(e).__name__, 1)
+    sys.exit(0)
+
+
+def _prepare_streams() -> None:
+    """Streams that take any text: closed ones lead nowhere, pipes and files get UTF-8, terminals what they can show."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the caller; without this the next file opened would become our output
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  (open to the end)
+        elif isinstance(stream, io.TextIOWrapper):
+            encoding = stream.encoding if stream.isatty() else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
+
+
+def _drop_output() -> NoReturn:
+    """The reader of our output has gone, as in `| head`. What is left in the buffer has nowhere to go."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(0)
 
 

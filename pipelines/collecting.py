@@ -147,6 +147,4 @@ def import_manifest(settings: Settings, path: Path, cluster: str) -> None:
     report = import_manifest(path, Landing(settings.data), cluster)
     landed = ", ".join(f"{n} {kind}" for kind, n in report.landed.items() if n)
     console.say(f"{path}: landed {landed or 'nothing'}")
-    errors = seal(settings)
-    report.check()
-    raise_for(errors)
+    raise_for([*report.errors, *seal(settings)], shown=50)

@@ -42,9 +42,10 @@ def open_reader(settings: Settings) -> duckdb.DuckDBPyConnection:
 def statements(con: duckdb.DuckDBPyConnection, sql: str) -> Sequence[duckdb.Statement]:
     """The queries in `sql`; `BadInput` on a syntax error and on whatever is no query."""
     try:
-        sql.encode()
-    except UnicodeEncodeError as e:
-        raise BadInput(f"the query is not UTF-8 at character {e.start + 1}") from None
+        # Where the locale is not UTF-8, Python hands over the bytes of an argument as surrogates.
+        sql = sql.encode("utf-8", "surrogateescape").decode()
+    except UnicodeError as e:
+        raise BadInput(f"the query is not UTF-8: {e}") from None
     try:
         found = con.extract_statements(sql)
         for statement in found:
@@ -79,7 +80,8 @@ def one_statement(con: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
 def run(con: duckdb.DuckDBPyConnection, statement: duckdb.Statement) -> None:
     """Execute; `BadInput` carries what DuckDB says is wrong with the query."""
     try:
-        con.execute(statement)
+        # The text, not the statement: DuckDB 2.0 hears Ctrl-C only while it runs a text.
+        con.execute(statement.query)
     except (duckdb.IOException, duckdb.OutOfMemoryException, duckdb.InternalException):
         raise  # the machine's fault or ours, not the query's
     except duckdb.Error as e:

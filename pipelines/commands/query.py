@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -40,6 +41,9 @@ def query(
     from pipelines import reading, results
 
     settings = options.existing(options.settings(data=data, memory_limit=memory_limit, threads=threads))
+    # Fetching rows of a long query does not hear Ctrl-C. Nothing is lost by ending at once: spill files are swept by
+    # whoever comes next.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     with reading.open_reader(settings) as con:
         reading.run(con, reading.one_statement(con, sys.stdin.read() if sql == "-" else sql))
         results.write(con, form.value, out, escape_formulas=not raw_text)

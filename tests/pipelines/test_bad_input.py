@@ -6,6 +6,11 @@ Belongs here: flags, queries and results. Exit codes of whole commands in their 
 from __future__ import annotations
 
 import io
+import shlex
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +20,8 @@ from pipelines.commands import options
 from pipelines.durations import parse_date, parse_duration, parse_instant, parse_window
 from pipelines.settings import load
 from warehouse.errors import BadInput
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.fixture
@@ -127,3 +134,44 @@ def test_a_file_is_no_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     path.touch()
     with pytest.raises(BadInput, match="is no folder"):
         options.settings(data=path)
+
+
+def test_a_query_of_another_locale_is_read_as_utf8(reader) -> None:
+    sql = "select 'é' as e".encode().decode("ascii", "surrogateescape")
+    reading.run(reader, reading.one_statement(reader, sql))
+    assert reader.fetchall() == [("é",)]
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """A query whose answer fits no pipe."""
+    data = tmp_path_factory.mktemp("lake")
+    return [sys.executable, "-m", "pipelines.cli", "query", "select range from range(3000000)", "--data", str(data)]
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "parquet", "table"])
+def test_a_reader_that_leaves_early_is_no_failure(form: str, large: list[str]) -> None:
+    process = subprocess.Popen([*large, "--format", form], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.read(1)
+    process.stdout.close()
+    said = process.stderr.read()
+    assert process.wait(timeout=60) == 0, said
+    assert b"Error" not in said
+
+
+def test_closed_output_is_no_failure(large: list[str]) -> None:
+    done = subprocess.run(f"{shlex.join(large)} >&-", shell=True, stderr=subprocess.PIPE, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_ctrl_c_ends_a_query_that_would_run_for_ever(large: list[str]) -> None:
+    command = [*large[:4], "select * from range(100000000000) order by random()", *large[5:]]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=ROOT)
+    try:
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) in (130, -signal.SIGINT)
+    finally:
+        process.kill()
+        process.communicate()
