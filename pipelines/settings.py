@@ -79,7 +79,7 @@ class Settings(BaseSettings):
         {}, description="namespace (or cluster/namespace) to team, for the link `mapping` of the chain"
     )
     memory_limit: str | None = Field(None, description="memory of one SQL engine, for example 4GB")
-    threads: int | None = Field(None, ge=1, description="threads of one SQL engine; default: the cores")
+    threads: int | None = Field(None, ge=1, le=1024, description="threads of one SQL engine; default: the cores")
     retention: Seconds = Field(
         35 * 86400.0, description="age at which vacuum drops files no longer in use: the audit window"
     )

@@ -103,8 +103,16 @@ def read_marks(directory: Path) -> list[Mark]:
     for path in sorted(directory.glob("*--*.json")):
         with suppress(FileNotFoundError):
             day, token = path.stem.split("--", 1)
-            content = json.loads(path.read_bytes())
-            marks.append(Mark(date.fromisoformat(day), content["reason"], token, content["marked_at_s"]))
+            try:
+                marked = date.fromisoformat(day)
+            except ValueError as error:
+                raise BadInput(f"{path}: no mark of a changed date; remove it") from error
+            try:
+                content = json.loads(path.read_bytes())
+                marks.append(Mark(marked, content["reason"], token, content["marked_at_s"]))
+            except (ValueError, KeyError, TypeError):
+                # its name says what has to be built, whatever became of its content
+                marks.append(Mark(marked, "unreadable mark", token, path.stat().st_mtime))
     return marks
 
 

@@ -16,6 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -110,19 +111,25 @@ def test_a_build_killed_at_any_moment_and_run_again_is_as_if_never_killed(unbuil
     expected = contents(whole)
     assert len({row[0] for row in expected["raw.scrapes"]} & {"extra"}) == 1
     chance = random.Random(20260615)
-    killed = 0
-    for number in range(KILLS):
+    # A step and a part of it: drawn over the run, and just as even on a machine that is busy.
+    moments = [(chance.randrange(steps), chance.random()) for _ in range(KILLS)]
+
+    def kill(number: int) -> bool:
+        step, part = moments[number]
         data = tmp_path / f"killed{number}"
         shutil.copytree(unbuilt, data)
-        # A step and a part of it: drawn over the run, and just as even on a machine that is busy.
-        step, part = chance.randrange(steps), chance.random()
         with running("build", data=data) as process:
             assert process.stderr is not None
             for _ in range(step + 1):
                 process.stderr.readline()
             time.sleep(part * seconds / steps)
             process.send_signal(signal.SIGKILL)
-            killed += process.wait() == -signal.SIGKILL
+            return process.wait() == -signal.SIGKILL
+
+    with ThreadPoolExecutor(2) as lanes:
+        killed = sum(lanes.map(kill, range(KILLS)))
+    for number, (step, part) in enumerate(moments):
+        data = tmp_path / f"killed{number}"
         # What was published before is still whole.
         with connect(data, threads=1) as con:
             assert con.execute("select count(*) > 0 from mart.gpu_ledger_hourly").fetchall() == [(True,)]

@@ -14,7 +14,7 @@ from small_lake import CONTRACTS, at, published, put
 from warehouse.engine import connect
 from warehouse.errors import BadInput, LakeBusy
 from warehouse.lake import Lake
-from warehouse.state import Manifest
+from warehouse.state import Manifest, read_marks, write_marks
 
 
 def test_a_changed_raw_hour_marks_its_date(lake):
@@ -119,3 +119,12 @@ def test_another_process_is_kept_out_and_its_death_frees_the_lock(lake, project_
         holder.wait()
     with lake.writer(1):
         pass
+
+
+def test_a_mark_whose_content_is_lost_still_marks_its_date(tmp_path):
+    (mark,) = write_marks(tmp_path, [date(2026, 3, 1)], "changed")
+    next(tmp_path.glob("*.json")).write_bytes(b"")
+    assert [(m.date, m.token) for m in read_marks(tmp_path)] == [(mark.date, mark.token)]
+    (tmp_path / "nonsense--x.json").touch()
+    with pytest.raises(BadInput, match="nonsense"):
+        read_marks(tmp_path)
