@@ -82,30 +82,31 @@ ranked as (
 ),
 -- Rows of a shared GPU repeat the device's values, or hold per-process parts of two of them beside the device's own
 -- row, which comes first (copy 0); and where only some fields carry pod labels, one device's fields lie on two rows.
--- So each field is the first row's, else the largest of the others; one that says nothing gives way to one that does.
+-- So each field is the first row's where it has one (a sentinel there stays one: parts are not the device's value), else
+-- the largest of the others that is within range.
 repeated as (
     select
         cluster, node, pci_bus_id, gi_id, sampled_at, min(target) as target, min(gpu_uuid) as gpu_uuid,
         min(gpu_index) as gpu_index, min(model) as model, min(mig_profile) as mig_profile, min(driver) as driver,
-        coalesce(max(case when place = 1 and gpu_util_ratio <= 1.1 then gpu_util_ratio end), max(case when gpu_util_ratio <= 1.1 then gpu_util_ratio end), max(gpu_util_ratio)) as gpu_util_ratio,
-        coalesce(max(case when place = 1 and mem_copy_ratio <= 1.1 then mem_copy_ratio end), max(case when mem_copy_ratio <= 1.1 then mem_copy_ratio end), max(mem_copy_ratio)) as mem_copy_ratio,
-        coalesce(max(case when place = 1 and sm_active_ratio <= 1.1 then sm_active_ratio end), max(case when sm_active_ratio <= 1.1 then sm_active_ratio end), max(sm_active_ratio)) as sm_active_ratio,
-        coalesce(max(case when place = 1 and sm_occupancy_ratio <= 1.1 then sm_occupancy_ratio end), max(case when sm_occupancy_ratio <= 1.1 then sm_occupancy_ratio end), max(sm_occupancy_ratio)) as sm_occupancy_ratio,
-        coalesce(max(case when place = 1 and gr_engine_ratio <= 1.1 then gr_engine_ratio end), max(case when gr_engine_ratio <= 1.1 then gr_engine_ratio end), max(gr_engine_ratio)) as gr_engine_ratio,
-        coalesce(max(case when place = 1 and tensor_ratio <= 1.1 then tensor_ratio end), max(case when tensor_ratio <= 1.1 then tensor_ratio end), max(tensor_ratio)) as tensor_ratio,
-        coalesce(max(case when place = 1 and dram_ratio <= 1.1 then dram_ratio end), max(case when dram_ratio <= 1.1 then dram_ratio end), max(dram_ratio)) as dram_ratio,
-        coalesce(max(case when place = 1 and power_w <= 3000 then power_w end), max(case when power_w <= 3000 then power_w end), max(power_w)) as power_w,
-        coalesce(max(case when place = 1 and energy_j <= 9.2e15 then energy_j end), max(case when energy_j <= 9.2e15 then energy_j end), max(energy_j)) as energy_j,
-        coalesce(max(case when place = 1 and fb_used_bytes <= 1099511627776 then fb_used_bytes end), max(case when fb_used_bytes <= 1099511627776 then fb_used_bytes end), max(fb_used_bytes)) as fb_used_bytes,
-        coalesce(max(case when place = 1 and fb_free_bytes <= 1099511627776 then fb_free_bytes end), max(case when fb_free_bytes <= 1099511627776 then fb_free_bytes end), max(fb_free_bytes)) as fb_free_bytes,
-        coalesce(max(case when place = 1 and fb_reserved_bytes <= 1099511627776 then fb_reserved_bytes end), max(case when fb_reserved_bytes <= 1099511627776 then fb_reserved_bytes end), max(fb_reserved_bytes)) as fb_reserved_bytes,
-        coalesce(max(case when place = 1 and sm_clock_hz <= 10000000000 then sm_clock_hz end), max(case when sm_clock_hz <= 10000000000 then sm_clock_hz end), max(sm_clock_hz)) as sm_clock_hz,
-        coalesce(max(case when place = 1 and gpu_temp_c <= 150 then gpu_temp_c end), max(case when gpu_temp_c <= 150 then gpu_temp_c end), max(gpu_temp_c)) as gpu_temp_c,
-        coalesce(max(case when place = 1 and mem_temp_c <= 150 then mem_temp_c end), max(case when mem_temp_c <= 150 then mem_temp_c end), max(mem_temp_c)) as mem_temp_c,
-        coalesce(max(case when place = 1 and xid_last <= 999 then xid_last end), max(case when xid_last <= 999 then xid_last end), max(xid_last)) as xid_last,
-        coalesce(max(case when place = 1 and nvlink_bytes_per_second <= 1e14 then nvlink_bytes_per_second end), max(case when nvlink_bytes_per_second <= 1e14 then nvlink_bytes_per_second end), max(nvlink_bytes_per_second)) as nvlink_bytes_per_second,
-        coalesce(max(case when place = 1 and pcie_tx_bytes_per_second <= 1e13 then pcie_tx_bytes_per_second end), max(case when pcie_tx_bytes_per_second <= 1e13 then pcie_tx_bytes_per_second end), max(pcie_tx_bytes_per_second)) as pcie_tx_bytes_per_second,
-        coalesce(max(case when place = 1 and pcie_rx_bytes_per_second <= 1e13 then pcie_rx_bytes_per_second end), max(case when pcie_rx_bytes_per_second <= 1e13 then pcie_rx_bytes_per_second end), max(pcie_rx_bytes_per_second)) as pcie_rx_bytes_per_second
+        coalesce(max(case when place = 1 then gpu_util_ratio end), max(case when gpu_util_ratio <= 1.1 then gpu_util_ratio end), max(gpu_util_ratio)) as gpu_util_ratio,
+        coalesce(max(case when place = 1 then mem_copy_ratio end), max(case when mem_copy_ratio <= 1.1 then mem_copy_ratio end), max(mem_copy_ratio)) as mem_copy_ratio,
+        coalesce(max(case when place = 1 then sm_active_ratio end), max(case when sm_active_ratio <= 1.1 then sm_active_ratio end), max(sm_active_ratio)) as sm_active_ratio,
+        coalesce(max(case when place = 1 then sm_occupancy_ratio end), max(case when sm_occupancy_ratio <= 1.1 then sm_occupancy_ratio end), max(sm_occupancy_ratio)) as sm_occupancy_ratio,
+        coalesce(max(case when place = 1 then gr_engine_ratio end), max(case when gr_engine_ratio <= 1.1 then gr_engine_ratio end), max(gr_engine_ratio)) as gr_engine_ratio,
+        coalesce(max(case when place = 1 then tensor_ratio end), max(case when tensor_ratio <= 1.1 then tensor_ratio end), max(tensor_ratio)) as tensor_ratio,
+        coalesce(max(case when place = 1 then dram_ratio end), max(case when dram_ratio <= 1.1 then dram_ratio end), max(dram_ratio)) as dram_ratio,
+        coalesce(max(case when place = 1 then power_w end), max(case when power_w <= 3000 then power_w end), max(power_w)) as power_w,
+        coalesce(max(case when place = 1 then energy_j end), max(case when energy_j <= 9.2e15 then energy_j end), max(energy_j)) as energy_j,
+        coalesce(max(case when place = 1 then fb_used_bytes end), max(case when fb_used_bytes <= 1099511627776 then fb_used_bytes end), max(fb_used_bytes)) as fb_used_bytes,
+        coalesce(max(case when place = 1 then fb_free_bytes end), max(case when fb_free_bytes <= 1099511627776 then fb_free_bytes end), max(fb_free_bytes)) as fb_free_bytes,
+        coalesce(max(case when place = 1 then fb_reserved_bytes end), max(case when fb_reserved_bytes <= 1099511627776 then fb_reserved_bytes end), max(fb_reserved_bytes)) as fb_reserved_bytes,
+        coalesce(max(case when place = 1 then sm_clock_hz end), max(case when sm_clock_hz <= 10000000000 then sm_clock_hz end), max(sm_clock_hz)) as sm_clock_hz,
+        coalesce(max(case when place = 1 then gpu_temp_c end), max(case when gpu_temp_c <= 150 then gpu_temp_c end), max(gpu_temp_c)) as gpu_temp_c,
+        coalesce(max(case when place = 1 then mem_temp_c end), max(case when mem_temp_c <= 150 then mem_temp_c end), max(mem_temp_c)) as mem_temp_c,
+        coalesce(max(case when place = 1 then xid_last end), max(case when xid_last <= 999 then xid_last end), max(xid_last)) as xid_last,
+        coalesce(max(case when place = 1 then nvlink_bytes_per_second end), max(case when nvlink_bytes_per_second <= 1e14 then nvlink_bytes_per_second end), max(nvlink_bytes_per_second)) as nvlink_bytes_per_second,
+        coalesce(max(case when place = 1 then pcie_tx_bytes_per_second end), max(case when pcie_tx_bytes_per_second <= 1e13 then pcie_tx_bytes_per_second end), max(pcie_tx_bytes_per_second)) as pcie_tx_bytes_per_second,
+        coalesce(max(case when place = 1 then pcie_rx_bytes_per_second end), max(case when pcie_rx_bytes_per_second <= 1e13 then pcie_rx_bytes_per_second end), max(pcie_rx_bytes_per_second)) as pcie_rx_bytes_per_second
     from ranked
     group by cluster, node, pci_bus_id, gi_id, sampled_at
 ),
