@@ -36,8 +36,6 @@ def ui(
     from pipelines import console, instance
 
     settings = options.settings(data=data)
-    if data is not None and not settings.data.is_dir():
-        raise BadInput(f"--data: there is no folder {settings.data}")
     check_port(port)
     home = instance.prepare_home(settings.data)
     environ = instance.environment(settings.data, os.environ)
