@@ -59,7 +59,7 @@ covers as (
 cards as (
     select
         cluster, node, gpu_uuid, max(pci_bus_id) as pci_bus_id,
-        max(copy) > 0 or min(target) <> max(target) or min(pci_bus_id) <> max(pci_bus_id)
+        max(copy) > 0 or min(target) <> max(target) or coalesce(min(pci_bus_id) <> max(pci_bus_id), false)
         or count(*) over (partition by cluster, node, coalesce(max(pci_bus_id), gpu_uuid)) > 1 as is_repeated
     from raw.dcgm_samples
     where
