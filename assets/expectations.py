@@ -13,6 +13,7 @@ from datetime import date, datetime
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from warehouse.contracts import CONTRACTS, Table
 from warehouse.windows import read_predicate
@@ -44,7 +45,7 @@ def frame(
     where = "true" if contract.window == "whole" else read_predicate(contract, start, end)
     rows = int(con.execute(f"select count(*) from {table} where {where}").fetchall()[0][0])
     columns = ", ".join(
-        f'cast("{f.name}" as double) as "{f.name}"' if f.type == "quantity" else f'"{f.name}"'
+        f'cast("{f.name}" as double) as "{f.name}"' if pa.types.is_decimal(f.arrow) else f'"{f.name}"'
         for f in contract.fields
         if f.type != "labels"
     )

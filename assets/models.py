@@ -35,7 +35,7 @@ def _model_asset(models: Mapping[str, Model], model: Model, daily: dg.DailyParti
         deps=[metadata.asset_key(name) for name in model.inputs if name != model.name],
         description=_description(model),
         group_name=contract.layer,
-        kinds={"sql", "duckdb", "deltalake"},
+        kinds={"python", "deltalake"} if model.compute else {"sql", "duckdb", "deltalake"},
         partitions_def=daily,
         backfill_policy=dg.BackfillPolicy.single_run(),
         required_resource_keys={RESOURCE},
@@ -44,7 +44,7 @@ def _model_asset(models: Mapping[str, Model], model: Model, daily: dg.DailyParti
             "dagster/column_schema": metadata.table_schema(contract),
             "dagster/column_lineage": lineage,
             "dagster/table_name": model.name,
-            "sql": dg.MetadataValue.md(f"```sql\n{model.sql.strip()}\n```"),
+            **({} if model.compute else {"sql": dg.MetadataValue.md(f"```sql\n{model.sql.strip()}\n```")}),
         },
     )
     def model_asset(context: dg.AssetExecutionContext) -> dg.MaterializeResult:

@@ -15,7 +15,10 @@ from assets.access import RESOURCE, WRITER_POOL, lake_of
 from warehouse.contracts import CONTRACTS, Table
 
 # Written by the simulated fleet or an import, at once and not by the hour.
-IMPORTED = ("raw.allocation_history", "raw.fleet_truth", "raw.fleet_faults")
+IMPORTED = (
+    "raw.allocation_history",
+    *(t.name for t in CONTRACTS.values() if t.layer == "raw" and t.window != "hour" and t.name not in recorded.TABLES),
+)
 SEALED = tuple(t.name for t in CONTRACTS.values() if t.layer == "raw" and t.window == "hour" and t.name not in IMPORTED)
 
 

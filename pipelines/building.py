@@ -26,9 +26,11 @@ def build(
 ) -> runner.BuildReport:
     """Build [start, end), or what changed; `BadInput` where the selection names no model."""
     from assets import sealing
-    from warehouse.models import load_models, select_models
+    from assets.computed import load_all_models
+    from warehouse.models import select_models
 
-    select_models(load_models(), select)  # a wrong name is told before anything is sealed
+    models = load_all_models()
+    select_models(models, select)  # a wrong name is told before anything is sealed
     lake = Lake(settings.data)
     with lake.writer():
         progress("sealing what was collected")
@@ -41,6 +43,7 @@ def build(
             end,
             select=select,
             progress=progress,
+            models=models,
             memory_limit=settings.memory_limit,
             threads=settings.threads,
         )

@@ -14,12 +14,13 @@ from typing import Any
 import dagster as dg
 
 from assets import checks, maintenance, models, partitions, raw, recorded
+from assets.computed import load_all_models
 from assets.sql_checks import load_checks
 from pipelines import automation
 from pipelines.resources import LakeResource
 from pipelines.settings import Settings, load
 from warehouse.lake import Lake
-from warehouse.models import SQL_DIRECTORY, load_models
+from warehouse.models import SQL_DIRECTORY
 
 # Collectors scrape by the minute and are sealed by the hour: a raw day without news for this long is late.
 RAW_MAX_AGE = timedelta(hours=26)
@@ -40,7 +41,7 @@ def build_definitions(
         warnings.filterwarnings("ignore", category=dg.BetaWarning)
         settings = settings or load().settings
         hourly, daily = partitions.hourly(settings.partitions_start), partitions.daily(settings.partitions_start)
-        found = load_models(sql)
+        found = load_all_models(sql)
         tables = [*raw.SEALED, *recorded.TABLES, *found]
         marts = [name for name in found if name.startswith("mart.")]
         jobs = automation.build_jobs()

@@ -85,10 +85,10 @@ def _disk(settings: Settings) -> tuple[str, str]:
 
 
 def _models(_: Settings) -> tuple[str, str]:
-    from warehouse.models import load_models
+    from assets.computed import load_all_models
 
-    models = load_models()
-    return ("ok" if models else "fails"), f"{len(models)} SQL models"
+    models = load_all_models()
+    return ("ok" if models else "fails"), f"{len(models)} models"
 
 
 def _lake(settings: Settings) -> tuple[str, str]:

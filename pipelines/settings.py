@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from datetime import date
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,6 +32,8 @@ from warehouse.errors import BadInput
 PREFIX = "STRANDLINE_"
 FILES = ("strandline.toml", "strandline.yaml", "strandline.yml")
 TEAM_SOURCES = ("pod_label", "namespace_label", "namespace_annotation", "mapping")
+PRICE_SHARE_METHODS = ("whole_node", "aws_weights", "opencost_ratios")
+UNUSED_POLICIES = ("central", "owner", "proportional")
 # Set by the machinery around the command, not settings of their own.
 OTHER_VARIABLES = ("STRANDLINE_CONFIG",)
 
@@ -78,6 +81,15 @@ class Settings(BaseSettings):
     team_map: Annotated[dict[str, str], NoDecode, BeforeValidator(_split_map)] = Field(
         {}, description="namespace (or cluster/namespace) to team, for the link `mapping` of the chain"
     )
+    currency: str = Field("USD", description="ISO 4217 code of the currency that costs are stated in")
+    price_share_method: str = Field(
+        "whole_node",
+        description="how a node's price becomes a price of its GPUs: whole_node, aws_weights, opencost_ratios, or "
+        "fixed:GPU:CPU:MEMORY with shares that add up to 1",
+    )
+    unused_policy: str = Field(
+        "central", description="who bears capacity that nobody used: central, owner or proportional"
+    )
     memory_limit: str | None = Field(None, description="memory of one SQL engine, for example 4GB")
     threads: int | None = Field(None, ge=1, le=1024, description="threads of one SQL engine; default: the cores")
     retention: Seconds = Field(
@@ -95,6 +107,33 @@ class Settings(BaseSettings):
                     f"{link!r} is no link; write pod_label:KEY, namespace_label:KEY, namespace_annotation:KEY, mapping"
                 )
         return chain
+
+    @field_validator("currency")
+    @classmethod
+    def _is_currency(cls, value: str) -> str:
+        if not re.fullmatch(r"[A-Z]{3}", value):
+            raise ValueError("write an ISO 4217 code such as USD")
+        return value
+
+    @field_validator("price_share_method")
+    @classmethod
+    def _is_method(cls, value: str) -> str:
+        if value in PRICE_SHARE_METHODS:
+            return value
+        try:
+            shares = [Decimal(part) for part in value.removeprefix("fixed:").split(":")]
+        except InvalidOperation:
+            shares = []
+        if not value.startswith("fixed:") or len(shares) != 3 or sum(shares) != 1 or min(shares) < 0:
+            raise ValueError(f"write {', '.join(PRICE_SHARE_METHODS)} or fixed:0.95:0.03:0.02 (shares of 1)")
+        return value
+
+    @field_validator("unused_policy")
+    @classmethod
+    def _is_policy(cls, value: str) -> str:
+        if value not in UNUSED_POLICIES:
+            raise ValueError(f"write one of {', '.join(UNUSED_POLICIES)}")
+        return value
 
     @field_validator("memory_limit")
     @classmethod
@@ -120,6 +159,9 @@ class Settings(BaseSettings):
         return {
             "scrape_interval_s": None if self.scrape_interval is None else f"{self.scrape_interval:.6f}",
             "staleness_s": None if self.staleness is None else f"{self.staleness:.6f}",
+            "currency": self.currency,
+            "price_share_method": self.price_share_method,
+            "unused_policy": self.unused_policy,
         }
 
     def team_rules(self) -> list[tuple[int, str, str | None]]:

@@ -1,5 +1,6 @@
-"""The SQL models: one file per table, found under `sql/`, their dependencies and lineage read from the SQL.
+"""The models: one SQL file per table under `sql/`, their dependencies and lineage read from the SQL.
 
+A table that SQL cannot say is a model with a function in place of a statement; the rooms above hand those in.
 Belongs here: finding, parsing, ordering and selecting models. Does not: running them (`runner.py`), style
 (`lint.py`).
 """
@@ -7,13 +8,16 @@ Belongs here: finding, parsing, ordering and selecting models. Does not: running
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import duckdb
+import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -28,11 +32,16 @@ PARAMETERS = ("start_at", "end_at")
 _HEADER_FIELD = re.compile(r"(grain|key|inputs|invariant):\s*(.*)")
 
 
+# (connection with the inputs as views, first date, date after the last) -> rows of those dates
+Compute = Callable[[duckdb.DuckDBPyConnection, date, date], pa.Table]
+
+
 @dataclass(frozen=True)
 class Model:
     """One SQL file: `name` is `layer.table` from its path, `header` the text of its leading comment.
 
-    `inputs` are the tables it reads, in alphabetical order; `parameters` those of `PARAMETERS` it uses.
+    `inputs` are the tables it reads, in alphabetical order; `parameters` those of `PARAMETERS` it uses. Where
+    `compute` is set, it makes the rows, `path` is its source file, and `sql` is empty.
     """
 
     name: str
@@ -41,6 +50,7 @@ class Model:
     header: str
     inputs: tuple[str, ...]
     parameters: tuple[str, ...]
+    compute: Compute | None = None
 
     @cached_property
     def fields(self) -> dict[str, str]:
@@ -61,12 +71,14 @@ class Model:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns the statement yields."""
-        return tuple(self.tree.named_selects)
+        """Names of the columns the statement yields; none are known of a function."""
+        return () if self.compute else tuple(self.tree.named_selects)
 
     @cached_property
     def lineage(self) -> dict[str, tuple[tuple[str, str], ...]]:
         """For each column the (table, column) pairs it comes from; empty where sqlglot cannot follow it."""
+        if self.compute:
+            return {}
         found = _lineage(self.sql, self.inputs)
         return {column: found.get(column, ()) for column in self.columns if column != "*"}
 

@@ -24,6 +24,7 @@ from warehouse.lake import Lake
 from warehouse.models import Model, downstream, load_models, select_models
 from warehouse.spans import Changes, changes
 from warehouse.sqltypes import quote
+from warehouse.staging import Staged
 from warehouse.state import Mark
 from warehouse.windows import DAY, chunks, contiguous, days
 
@@ -111,23 +112,30 @@ class _Run:
     def _whole(self, model: Model) -> int:
         first, last = min(self.known, default=self.newest), max(self.known, default=self.newest)
         with self.lake.stage(model.name, connection=self.connection) as staged:
-            staged.add_query(model.sql, _parameters(model, first, last + DAY), str(model.path))
+            self._add(staged, model, first, last + DAY, within=False)
             self.lake.commit(staged, self.run_id)
             return staged.checked
 
     def _window(self, model: Model, start: date, end: date) -> int:
         with self.lake.stage(model.name, start, end, self.connection) as staged:
-            if self._is_heavy(model, start, end):
+            if model.compute is None and self._is_heavy(model, start, end):
                 for day in days(start, end):
                     staged.write_query(model.sql, _parameters(model, day, day + DAY), str(model.path), day)
             else:
                 for first, last in chunks(start, end, self.chunk_days):
-                    staged.add_query(model.sql, _parameters(model, first, last), str(model.path), (first, last))
+                    self._add(staged, model, first, last, within=True)
             found = None
             if staged.contract.spans:
                 found = changes(staged, self.lake.relation(model.name), self.newest)
             self.lake.commit(staged, self.run_id, before=lambda: self._follow(model, found))
             return staged.checked
+
+    def _add(self, staged: Staged, model: Model, start: date, end: date, *, within: bool) -> None:
+        if model.compute is not None:
+            staged.add_arrow(model.compute(self.connection, start, end), str(model.path))
+            return
+        window = (start, end) if within else None
+        staged.add_query(model.sql, _parameters(model, start, end), str(model.path), window)
 
     def _is_heavy(self, model: Model, start: date, end: date) -> bool:
         """Whether a date of an input is so large that statements take one date each and write files at once."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from warehouse.contracts import core, mart, raw
+from warehouse.contracts import core, cost, mart, raw
 from warehouse.contracts.model import Field, Table
 
-CONTRACTS: dict[str, Table] = {t.name: t for t in (*raw.TABLES, *core.TABLES, *mart.TABLES)}
+CONTRACTS: dict[str, Table] = {
+    t.name: t for t in (*raw.TABLES, *cost.RAW, *core.TABLES, *cost.CORE, *mart.TABLES, *cost.MART)
+}
 
 __all__ = ["CONTRACTS", "Field", "Table"]

@@ -6,6 +6,7 @@ A field belongs here even if one table uses it. Which table uses which stands in
 
 from __future__ import annotations
 
+from warehouse.contracts import cost_fields
 from warehouse.contracts.model import Field
 
 _DEFINITIONS = """
@@ -257,7 +258,7 @@ def _parse(definitions: str) -> dict[str, Field]:
     return fields
 
 
-FIELDS: dict[str, Field] = _parse(_DEFINITIONS)
+FIELDS: dict[str, Field] = _parse(_DEFINITIONS) | _parse(cost_fields.DEFINITIONS)
 
 
 def pick(names: str) -> tuple[Field, ...]:

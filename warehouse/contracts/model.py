@@ -22,6 +22,11 @@ ARROW_TYPES: dict[str, pa.DataType] = {
     "timestamp": pa.timestamp("us"),
     "date": pa.date32(),
     "quantity": pa.decimal128(18, 6),
+    "amount": pa.decimal128(18, 9),
+    "price": pa.decimal128(20, 9),
+    "cost": pa.decimal128(28, 10),
+    "exact_cost": pa.decimal128(38, 18),
+    "ratio12": pa.decimal128(18, 12),
     "labels": pa.map_(pa.string(), pa.string()),
 }
 

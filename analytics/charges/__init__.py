@@ -1,0 +1,1 @@
+"""Charges from node-hours, rate cards and commitments: metering, pricing, commitments, amortization."""
