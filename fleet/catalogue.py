@@ -90,7 +90,11 @@ MIG_LAYOUTS: dict[str, tuple[tuple[int, str], ...]] = {
 
 @dataclass(frozen=True)
 class Host:
-    """A kind of node: `count` accelerators of a model, with the host's CPU and memory."""
+    """A kind of node: `count` accelerators of a model, with the host's CPU and memory.
+
+    `owner` is the team that answers for such nodes, None where nobody in particular does; spot nodes may be taken
+    back by their provider at any time and are priced by the market.
+    """
 
     instance_type: str
     accelerator: str
@@ -98,3 +102,5 @@ class Host:
     cpu: int
     memory_gib: int
     mig: str | None = None
+    owner: str | None = None
+    is_spot: bool = False

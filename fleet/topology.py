@@ -18,6 +18,8 @@ GIB = 1024**3
 UNMAPPED = "(unmapped)"
 TEAM_KEY = "team"
 TEAM_ANNOTATION = "strandline.io/team"
+OWNER_LABEL = "strandline.io/owner"
+SPOT_LABEL = "cloud.google.com/gke-spot"
 
 
 @dataclass(frozen=True)
@@ -46,25 +48,28 @@ class Tenant:
     weight: float
 
 
-_H100 = Host("nb.h100.8x", "h100", 8, 192, 2048)
-_A100_80 = Host("nb.a100-80.8x", "a100-80", 8, 96, 1360)
+_H100 = Host("nb.h100.8x", "h100", 8, 192, 2048, owner="language")
+_A100_80 = Host("nb.a100-80.8x", "a100-80", 8, 96, 1360, owner="search")
 _L4 = Host("nb.l4.4x", "l4", 4, 96, 384)
-_A100_40 = Host("cr-gpu-a100-8", "a100-40", 8, 96, 1152)
-_L40S = Host("cr-gpu-l40s-8", "l40s", 8, 128, 1024)
-_TPU = Host("cr-tpu-v5e-4", "tpu-v5e", 4, 112, 192)
-_V100 = Host("dgx-v100", "v100", 8, 80, 512)
+_A100_40 = Host("cr-gpu-a100-8", "a100-40", 8, 96, 1152, owner="vision")
+_L40S = Host("cr-gpu-l40s-8", "l40s", 8, 128, 1024, owner="speech")
+_TPU = Host("cr-tpu-v5e-4", "tpu-v5e", 4, 112, 192, owner="recsys")
+_SPOT_L4 = Host("cr-gpu-l4-4", "l4", 4, 96, 384, is_spot=True)
+_V100 = Host("dgx-v100", "v100", 8, 80, 512, owner="robotics")
+_OWN_A100 = Host("hgx-a100-80", "a100-80", 8, 96, 1360, owner="vision")
 _MIG_1G = Host("mig-a100-4", "a100-40", 4, 128, 1024, "all-1g.5gb")
 _MIG_2G = Host("mig-a100-4", "a100-40", 4, 128, 1024, "all-2g.10gb")
 _MIG_3G = Host("mig-a100-4", "a100-40", 4, 128, 1024, "all-3g.20gb")
 _MIG_MIX = Host("mig-a100-4", "a100-40", 4, 128, 1024, "balanced")
+_TRACED = Host("dgx-v100", "v100", 8, 80, 512)
 
 SITES: tuple[Site, ...] = (
     Site("nimbus-east", "nimbus", "nb-east-1", ("nb-east-1a", "nb-east-1b"),
          ((_H100, 10), (_A100_80, 6), (_L4, 7))),
     Site("cirrus-west", "cirrus", "cr-west-2", ("cr-west-2-b", "cr-west-2-c"),
-         ((_A100_40, 7), (_L40S, 4), (_TPU, 6), (_L4, 3))),
+         ((_A100_40, 7), (_L40S, 4), (_TPU, 6), (_SPOT_L4, 3))),
     Site("lab-north", "onprem", "dc-north", ("dc-north-hall-1",),
-         ((_V100, 8), (_A100_80, 5), (_MIG_1G, 1), (_MIG_2G, 1), (_MIG_3G, 1), (_MIG_MIX, 1))),
+         ((_V100, 8), (_OWN_A100, 5), (_MIG_1G, 1), (_MIG_2G, 1), (_MIG_3G, 1), (_MIG_MIX, 1))),
 )  # fmt: skip
 
 TENANTS: tuple[Tenant, ...] = (
@@ -92,7 +97,7 @@ TEAM_RULES: tuple[tuple[str, str], ...] = (
 
 def trace_site(nodes: int) -> Site:
     """A cluster of 8-GPU hosts for a trace: the trace's own hardware is not published, so V100 stands in."""
-    return Site("trace", "onprem", "dc-north", ("dc-north-hall-1",), ((_V100, nodes),))
+    return Site("trace", "onprem", "dc-north", ("dc-north-hall-1",), ((_TRACED, nodes),))
 
 
 def trace_tenants(cluster: str, groups: set[str]) -> tuple[Tenant, ...]:
@@ -136,6 +141,10 @@ def _node(seed: int, site: Site, host: Host, index: int, created_at: datetime) -
         "strandline.io/provider": site.provider,
         "strandline.io/simulated": "true",
     }
+    if host.owner:
+        labels[OWNER_LABEL] = host.owner
+    if host.is_spot:
+        labels[SPOT_LABEL] = "true"
     if accelerator.has_exporter:
         labels |= {
             "nvidia.com/gpu.present": "true",
