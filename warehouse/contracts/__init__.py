@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from warehouse.contracts import core, cost, mart, raw
+from warehouse.contracts import core, cost, focus, mart, raw
 from warehouse.contracts.model import Field, Table
 
 CONTRACTS: dict[str, Table] = {
-    t.name: t for t in (*raw.TABLES, *cost.RAW, *core.TABLES, *cost.CORE, *mart.TABLES, *cost.MART)
+    t.name: t for t in (*raw.TABLES, *cost.RAW, *core.TABLES, *cost.CORE, *mart.TABLES, *cost.MART, *focus.MART)
 }
 
 __all__ = ["CONTRACTS", "Field", "Table"]

@@ -247,7 +247,8 @@ _BOUNDS: dict[str, tuple[float | None, float | None]] = {
 }  # fmt: skip
 
 
-def _parse(definitions: str) -> dict[str, Field]:
+def parse(definitions: str) -> dict[str, Field]:
+    """Fields from lines `name type description`, by name."""
     fields = {}
     for text in definitions.strip().splitlines():
         name, type_, description = text.split(None, 2)
@@ -258,7 +259,7 @@ def _parse(definitions: str) -> dict[str, Field]:
     return fields
 
 
-FIELDS: dict[str, Field] = _parse(_DEFINITIONS) | _parse(cost_fields.DEFINITIONS)
+FIELDS: dict[str, Field] = parse(_DEFINITIONS) | parse(cost_fields.DEFINITIONS)
 
 
 def pick(names: str) -> tuple[Field, ...]:
