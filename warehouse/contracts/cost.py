@@ -94,7 +94,8 @@ RAW = (
     ),
     Table(
         "raw.fleet_invoices", "month, provider, kind", ("date", "provider", "kind"),
-        pick("date provider billing_account_id kind billed_cost effective_cost billing_currency"),
+        pick("date provider billing_account_id kind billed_cost effective_cost billing_currency invoiced_currency "
+             "invoiced_billed_cost invoiced_effective_cost"),
         "date", "What the simulated providers invoice, by their own account; tests compare with it, no model reads it.",
     ),
 )  # fmt: skip
@@ -128,7 +129,7 @@ CORE = (
     ),
     Table(
         "core.gpu_energy_hourly", "hour, slot", ("date", "hour", "cluster", "node", "pci_bus_id"),
-        pick("date hour cluster node pci_bus_id energy_j metered_gpu_seconds"),
+        pick("date hour cluster node pci_bus_id metered_energy_j metered_gpu_seconds"),
         "date", "Energy of every accelerator, from its power readings over the time they cover.",
     ),
 )  # fmt: skip
@@ -140,7 +141,7 @@ MART = (
              "node resource_id provider billing_account_id region instance_type accelerator charge_category "
              "pricing_category commitment_id owner_team bearer method_id allocated_ratio gpu_ratio pricing_quantity "
              "pricing_unit consumed_quantity commitment_quantity billing_currency " + ATTRIBUTED + SHARES +
-             " energy_j metered_gpu_seconds flags"),
+             " metered_energy_j metered_gpu_seconds flags"),
         "date", "Every charge divided among who held what it paid for, and what nobody used.",
         nullable_key=("holder",),
     ),
@@ -148,7 +149,7 @@ MART = (
         "mart.cost_daily", "date, team, namespace, accelerator, provider, part",
         ("date", "team", "namespace", "accelerator", "provider", "region", "cost_part", "owner_team", "commitment_id"),
         pick("date team namespace accelerator provider region cost_part owner_team commitment_id billing_currency " +
-             ATTRIBUTED + SHARES + " energy_j metered_gpu_seconds"),
+             ATTRIBUTED + SHARES + " metered_energy_j metered_gpu_seconds"),
         "date", "mart.cost_hourly by day and team.",
         nullable_key=("team", "namespace", "accelerator", "provider", "region", "owner_team", "commitment_id"),
     ),

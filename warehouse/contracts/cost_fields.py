@@ -97,6 +97,9 @@ pricing_currency        string     currency the price was given in
 pricing_currency_list_unit_price price list_unit_price in pricing_currency
 pricing_currency_contracted_unit_price price contracted_unit_price in pricing_currency
 pricing_currency_effective_cost cost effective_cost in pricing_currency
+invoiced_currency       string     currency the provider invoices in
+invoiced_billed_cost    cost       billed_cost in invoiced_currency
+invoiced_effective_cost cost       effective_cost in invoiced_currency
 commitment_discount_status string  FOCUS CommitmentDiscountStatus: Used or Unused
 commitment_quantity     amount     FOCUS CommitmentDiscountQuantity
 capacity_reservation_id string     FOCUS CapacityReservationId
@@ -117,8 +120,8 @@ bearer                  string     team, owner or central: who bears the cost un
 month                   date       first day of the month
 cpu_milli_seconds       integer    CPU requests x time
 memory_mib_seconds      integer    memory requests x time
-energy_j                quantity   energy measured
-metered_gpu_seconds     quantity   GPU-seconds that energy_j covers
+metered_energy_j        quantity   energy measured, over metered_gpu_seconds
+metered_gpu_seconds     quantity   GPU-seconds that metered_energy_j covers
 energy_kwh              quantity   energy measured, at the card
 facility_kwh            quantity   energy_kwh x PUE
 carbon_kg               quantity   facility_kwh x grid carbon intensity, kg CO2e
