@@ -102,6 +102,15 @@ RAW = (
 
 CORE = (
     Table(
+        "core.node_lives", "date, node object", ("date", "cluster", "node", "node_uid"),
+        pick("date cluster node node_uid started_at finished_at interval_start_at interval_end_at created_at "
+             "node_finished_at resource_id provider region zone instance_type accelerator gpu_count capacity_type "
+             "cpu_milli memory_bytes owner_team"),
+        "date", "When each node object was there; started_at and finished_at reach two dates beyond the row's at most, "
+        "as far as lists of one date bear on another.",
+        spans=True,
+    ),
+    Table(
         "core.node_hours", "hour, node object", ("date", "hour", "cluster", "node", "node_uid"),
         pick("date hour cluster node node_uid resource_id provider region zone instance_type accelerator gpu_count "
              "capacity_type cpu_milli memory_bytes created_at node_finished_at running_us owner_team"),
@@ -131,6 +140,13 @@ CORE = (
         "core.gpu_energy_hourly", "hour, slot", ("date", "hour", "cluster", "node", "pci_bus_id"),
         pick("date hour cluster node pci_bus_id metered_energy_j metered_gpu_seconds"),
         "date", "Energy of every accelerator, from its power readings over the time they cover.",
+    ),
+    Table(
+        "core.cost_shares", "hour, node, part, holder", ("date", "hour", "cluster", "node", "cost_part", "holder"),
+        pick("date hour cluster node cost_part holder namespace pod team workload_kind accelerator method_id "
+             "allocated_ratio gpu_ratio " + SHARES + " metered_energy_j metered_gpu_seconds"),
+        "date", "How each node-hour divides among who held it and what nobody used; every charge of it is split so.",
+        nullable_key=("holder",),
     ),
 )  # fmt: skip
 
