@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipelines import reading
 from pipelines.settings import Settings
-from reports import marts, stranding
+from reports import cost, cost_marts, marts, stranding
 from warehouse.durable import write_atomically
 from warehouse.errors import BadInput
 from warehouse.lake import Lake
@@ -37,6 +37,20 @@ def write_stranding(settings: Settings, out: Path | None, start: date | None = N
         start, end = window(built, start, end)
         page = stranding.render(con, start, end, simulated=is_simulated(Lake(settings.data)))
     path = folder / "stranding.html"
+    write_atomically(path, page.encode())
+    return path
+
+
+def write_cost(settings: Settings, out: Path | None, start: date | None = None, end: date | None = None) -> Path | None:
+    """Write cost.html for the days [start, end) as `write_stranding` does; None where no cost is known of them."""
+    folder = out or settings.data / "reports"
+    with reading.open_reader(settings) as con:
+        charged = cost_marts.days(con)
+        if charged is None or (start and start >= charged[1]) or (end and end <= charged[0]):
+            return None
+        start, end = window(charged, start, end)
+        page = cost.render(con, start, end, simulated=is_simulated(Lake(settings.data)))
+    path = folder / "cost.html"
     write_atomically(path, page.encode())
     return path
 

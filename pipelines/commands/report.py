@@ -1,4 +1,4 @@
-"""`strandline report`: the stranding report as one HTML page."""
+"""`strandline report`: where GPU-hours are stranded and what they cost, as HTML pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipelines.commands import options
 
 def report(
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder of the page (default: DATA/reports).", show_default=False)
+        Path | None, typer.Option("--out", help="Folder of the pages (default: DATA/reports).", show_default=False)
     ] = None,
     from_: Annotated[
         str | None,
@@ -23,9 +23,9 @@ def report(
     memory_limit: options.Memory = None,
     threads: options.Threads = None,
 ) -> None:
-    """Write where GPU-hours are stranded, by team, time, accelerator and run, as one HTML page; print its path.
+    """Write where GPU-hours are stranded and, with rate cards or bills, what they cost: HTML pages; print their paths.
 
-    The page needs no network and no server. It shows the newest build, and says so where the data are simulated.
+    A page needs no network and no server. It shows the newest build, and says so where the data are simulated.
     """
     from pipelines import reporting
     from pipelines.durations import parse_window
@@ -33,3 +33,6 @@ def report(
     settings = options.existing(options.settings(data=data, memory_limit=memory_limit, threads=threads))
     start, end = parse_window(from_, to)
     print(reporting.write_stranding(settings, out, start, end))
+    priced = reporting.write_cost(settings, out, start, end)
+    if priced is not None:
+        print(priced)
