@@ -40,6 +40,11 @@ class Accelerator:
     resource: str = "nvidia.com/gpu"
     has_exporter: bool = True
 
+    @property
+    def plain_name(self) -> str:
+        """The product without its vendor, e.g. H100-80GB-HBM3: what a price list calls it."""
+        return self.product.removeprefix("NVIDIA-").removeprefix("Tesla-").replace("tpu-", "TPU-")
+
 
 _HGX_A = ("07", "0F", "47", "4E", "87", "90", "B7", "BD")
 _HGX_H = ("1B", "43", "52", "61", "9D", "C3", "D1", "DF")
