@@ -142,6 +142,12 @@ CORE = (
         "date", "Energy of every accelerator, from its power readings over the time they cover.",
     ),
     Table(
+        "core.energy_shares", "hour, node, part, holder", ("date", "hour", "cluster", "node", "cost_part", "holder"),
+        pick("date hour cluster node cost_part holder metered_energy_j metered_gpu_seconds"),
+        "date", "Who drew the energy of each node's accelerators.",
+        nullable_key=("holder",),
+    ),
+    Table(
         "core.cost_shares", "hour, node, part, holder", ("date", "hour", "cluster", "node", "cost_part", "holder"),
         pick("date hour cluster node cost_part holder namespace pod team workload_kind accelerator method_id "
              "allocated_ratio gpu_ratio " + SHARES + " metered_energy_j metered_gpu_seconds"),
