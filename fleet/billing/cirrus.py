@@ -69,13 +69,12 @@ def _price(
     since: datetime,
     **more: object,
 ) -> Price:
-    fields: dict[str, object] = {"billing_model": "on_demand", "as_of": since.date()} | more
+    fields: dict[str, object] = {"pricing_unit": unit, "billing_model": "on_demand", "as_of": since.date()} | more
     return Price(
         provider=PROVIDER, billing_account_id=ACCOUNT, sku_id=sku, sku_price_id=f"{sku}-{kind}",
         price_description=f"{instance_type} {kind.lower()}, {unit}", region=REGION, instance_type=instance_type,
-        accelerator=ACCELERATORS[accelerator].plain_name,
-        currency=CURRENCY, list_unit_price=euros, contracted_unit_price=euros, metering_s=60,
-        minimum_s=60, valid_from_at=since, **fields,  # type: ignore[arg-type]
+        accelerator=ACCELERATORS[accelerator].plain_name, currency=CURRENCY, list_unit_price=euros,
+        contracted_unit_price=euros, metering_s=60, minimum_s=60, valid_from_at=since, **fields,  # type: ignore[arg-type]
     )  # fmt: skip
 
 
