@@ -1,0 +1,17 @@
+"""ISO 4217 alphabetic codes of currencies that invoices are made out in.
+
+Constants only. Source: list one of ISO 4217's maintenance agency (SIX) without funds, precious metals and test codes,
+and with those that were in use until 2025 or later (ANG, BGN), since cards and bills of then are still read.
+"""
+
+from __future__ import annotations
+
+_CODES = """
+AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CLP
+CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR
+ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT
+MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD
+SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VED VES
+VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG
+"""
+CURRENCIES = frozenset(_CODES.split())
