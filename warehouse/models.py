@@ -80,7 +80,8 @@ class Model:
         if self.compute:
             return {}
         found = _lineage(self.sql, self.inputs)
-        return {column: found.get(column, ()) for column in self.columns if column != "*"}
+        # sqlglot folds case: DuckDB's names do not tell capitals apart
+        return {column: found.get(column.lower(), ()) for column in self.columns if column != "*"}
 
 
 @lru_cache(maxsize=256)  # definitions are built more than once in a process, and this is the dearest part of it
@@ -92,10 +93,11 @@ def _lineage(sql: str, inputs: tuple[str, ...]) -> dict[str, tuple[tuple[str, st
     except Exception:  # lineage is shown, never relied upon, and sqlglot raises many kinds of error
         return {}
     assert isinstance(nodes, dict)
-    return {column: _tables(node) for column, node in nodes.items()}
+    written = _schema(inputs)
+    return {column.lower(): _tables(node, written) for column, node in nodes.items()}
 
 
-def _tables(root: Node) -> tuple[tuple[str, str], ...]:
+def _tables(root: Node, written: Mapping[str, Mapping[str, Mapping[str, str]]]) -> tuple[tuple[str, str], ...]:
     # a walk with memory: the nodes of shared expressions are shared, as a tree they can be very many
     found, seen, waiting = set(), set(), [root]
     while waiting:
@@ -104,7 +106,10 @@ def _tables(root: Node) -> tuple[tuple[str, str], ...]:
             continue
         seen.add(id(node))
         if isinstance(node.expression, exp.Table) and node.expression.db:
-            found.add((f"{node.expression.db}.{node.expression.name}", node.name.rsplit(".", 1)[-1]))
+            layer, table = node.expression.db, node.expression.name
+            column = node.name.rsplit(".", 1)[-1]
+            spelt = {name.lower(): name for name in written.get(layer, {}).get(table, {})}
+            found.add((f"{layer}.{table}", spelt.get(column.lower(), column)))
         waiting.extend(node.downstream)
     return tuple(sorted(found))
 

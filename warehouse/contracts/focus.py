@@ -154,12 +154,12 @@ FOCUS_1_4 = _fields(_COST_AND_USAGE)
 OWN = _fields(_OWN)
 COMMITMENT_1_4 = _fields(_CONTRACT_COMMITMENT)
 _DATE = _fields("date date UTC date of ChargePeriodStart; storage partition, in no export")
-_KEY = ("date", "x_charge_id", "x_cost_part", "x_holder", "x_team", "x_gpu_model", "BillingPeriodStart")
-_NULLABLE = ("x_holder", "x_team", "x_gpu_model")
+_KEY = ("date", "x_charge_id", "x_cost_part", "x_holder", "x_team", "x_gpu_model", "BillingPeriodStart", "ChargeClass")
+_NULLABLE = ("x_holder", "x_team", "x_gpu_model", "ChargeClass")
 
 MART = (
     Table(
-        "mart.focus_cost_and_usage", "charge, part, holder, billing period", _KEY, (*_DATE, *FOCUS_1_4, *OWN),
+        "mart.focus_cost_and_usage", "charge, part, holder, billing period, class", _KEY, (*_DATE, *FOCUS_1_4, *OWN),
         "date", "FOCUS 1.4 Cost and Usage: node charges split over pods, everything else as charged. Rows of a closed "
         "month are those of its statement; what changed since is a Correction row of the month after the last closed.",
         nullable_key=_NULLABLE,
