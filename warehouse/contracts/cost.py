@@ -122,6 +122,13 @@ CORE = (
         "date", "Charges computed from node-hours, rate cards, commitments and credits.",
     ),
     Table(
+        "core.commitment_terms_daily", "date, commitment", ("date", "provider", "commitment_id"),
+        pick("date provider billing_account_id commitment_id commitment_name commitment_category commitment_type "
+             "owner_team region eligible_instance_types is_capacity_reservation billing_currency commitment_unit "
+             "committed_quantity starts_at ends_at scheduled_opening_balance scheduled_balance"),
+        "date", "What the terms of each commitment say of each date: units committed, what is paid and not yet amortized.",
+    ),
+    Table(
         "core.billed_charges", "charge of a bill, hour", ("date", "charge_id"),
         pick("date hour charge_id " + CHARGE + COSTS + " flags bill_id"),
         "date", "Charges of imported bills, matched to nodes and spread over node-hours.",
@@ -188,8 +195,8 @@ MART = (
         pick("date provider commitment_id commitment_name commitment_category commitment_type owner_team "
              "billing_currency commitment_unit committed_quantity used_quantity unused_quantity eligible_quantity "
              "commitment_utilization_ratio commitment_coverage_ratio opening_balance purchased_cost used_cost "
-             "unused_cost closing_balance"),
-        "date", "What each commitment was worth: use, coverage, waste, and what is paid and not yet amortized.",
+             "unused_cost closing_balance scheduled_balance"),
+        "whole", "What each commitment was worth: use, coverage, waste, and what is paid and not yet amortized.",
     ),
     Table(
         "mart.bill_reconciliation", "date, account, resource",

@@ -125,7 +125,7 @@ metered_gpu_seconds     quantity   GPU-seconds that metered_energy_j covers
 energy_kwh              quantity   energy measured, at the card
 facility_kwh            quantity   energy_kwh x PUE
 carbon_kg               quantity   facility_kwh x grid carbon intensity, kg CO2e
-own_effective_cost      cost       effective cost of what the team held
+own_effective_cost      cost       effective cost of what the team held; without a team: what no policy moves
 borne_waste_cost        cost       share of unused capacity that the team bears
 total_effective_cost    cost       own_effective_cost + borne_waste_cost
 cost_per_utilized_gpu_hour cost    effective cost / utilized GPU-hours; null where nothing was utilized
@@ -133,11 +133,13 @@ used_quantity           amount     committed units (or money) used
 unused_quantity         amount     committed units (or money) not used
 eligible_quantity       amount     usage that the commitment could have covered
 commitment_utilization_ratio double used / committed
-commitment_coverage_ratio double   used / eligible
+commitment_coverage_ratio double   covered usage / eligible usage; Spend: both at contracted prices
 purchased_cost          cost       billed for the commitment on the date
 used_cost               cost       effective cost of used units
 unused_cost             cost       effective cost of unused units: the waste
 opening_balance         cost       paid and not yet amortized when the date began
+scheduled_opening_balance cost     paid by the terms' schedule - amortized by it, when the date began
+scheduled_balance       cost       the same when the date ended; closing_balance departs from it where a bill does
 closing_balance         cost       opening_balance + purchased_cost - used_cost - unused_cost
 computed_billed_cost    cost       billed cost as computed from rate cards
 bill_billed_cost        cost       billed cost as the bill says
