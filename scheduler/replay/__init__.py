@@ -1,0 +1,1 @@
+"""Replays: the queue over a recorded trace, in simulated time."""
