@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from analytics.charges import engine
-from warehouse.models import Model, load_models, run_order
+from analytics.charges import balance, engine
+from warehouse.models import Compute, Model, load_models, run_order
 
 
 def load_all_models(directory: Path | None = None) -> dict[str, Model]:
@@ -19,13 +19,12 @@ def load_all_models(directory: Path | None = None) -> dict[str, Model]:
 def computed_models() -> tuple[Model, ...]:
     """One model for each table that a function makes."""
     return (
-        Model(
-            name="core.computed_charges",
-            path=Path(engine.__file__),
-            sql="",
-            header=engine.HEADER,
-            inputs=engine.INPUTS,
-            parameters=(),
-            compute=engine.compute,
-        ),
+        _model("core.computed_charges", engine.__file__, engine.HEADER, engine.INPUTS, engine.compute),
+        _model(balance.TABLE, balance.__file__, balance.HEADER, balance.INPUTS, balance.compute),
     )
+
+
+def _model(name: str, file: str, header: str, inputs: tuple[str, ...], compute: Compute) -> Model:
+    return Model(
+        name=name, path=Path(file), sql="", header=header, inputs=inputs, parameters=(), compute=compute
+    )  # fmt: skip

@@ -4,11 +4,12 @@
 -- end of the date: where a bill charges otherwise than the terms, the balance departs from it. Balances of commitments
 -- whose terms nobody gave, and what they could have covered, are null.
 -- Eligible: node usage that the commitment could have covered, what it did cover among it: provider, account, region,
--- instance type, not spot; a capacity reservation covers its own nodes only. In units of the commitment; a Spend
--- commitment measures both eligible and covered usage at contracted prices, as savings plan coverage is published.
+-- instance type, not spot; for a Spend commitment only what has a committed rate of its type. In units of the
+-- commitment; a Spend commitment measures eligible and covered usage at contracted prices, as published savings plan
+-- coverage does.
 -- grain: date, commitment
 -- key: date, provider, commitment_id
--- inputs: core.charges, core.commitment_terms_daily
+-- inputs: core.charges, core.commitment_terms_daily, raw.prices
 -- invariant: closing_balance = opening_balance + purchased_cost - used_cost - unused_cost = the next date's opening_balance
 with flows as (
     select
@@ -44,6 +45,11 @@ measured as (
             when t.commitment_unit = c.pricing_unit then cast(c.pricing_quantity as decimal(38, 9))
             when t.commitment_unit = 'GPU-Hours' and c.pricing_unit = 'Hours'
                 then cast(c.pricing_quantity as decimal(38, 9)) * coalesce(c.gpu_count, 0)
+            when t.commitment_unit = 'Hours' and c.pricing_unit = 'GPU-Hours'
+                then cast(
+                    cast(cast(c.pricing_quantity as decimal(38, 9)) * 1000000000 as hugeint) // nullif(c.gpu_count, 0)
+                    as decimal(28, 0)
+                ) * 0.000000001
         end as quantity
     from core.commitment_terms_daily as t
     inner join core.charges as c
@@ -52,14 +58,26 @@ measured as (
     where
         c.commitment_id is not distinct from t.commitment_id
         or (
-            not t.is_capacity_reservation
-            and (t.billing_account_id is null or t.billing_account_id = c.billing_account_id)
-            and (t.region is null or t.region = '*' or t.region = c.region)
+            (t.billing_account_id is null or c.billing_account_id is null or t.billing_account_id = c.billing_account_id)
+            and (t.region is null or t.region = c.region)
             and (
-                t.eligible_instance_types is null or t.eligible_instance_types = '*'
-                or position(
-                    ',' || c.instance_type || ',' in ',' || replace(t.eligible_instance_types, ' ', '') || ','
-                ) > 0
+                t.eligible_instance_types is null
+                or position(',' || c.instance_type || ',' in ',' || t.eligible_instance_types || ',') > 0
+            )
+            and (
+                t.commitment_category = 'Usage'
+                or exists (
+                    select 1 from raw.prices as p
+                    where
+                        p.provider = t.provider and p.billing_model = 'committed'
+                        and p.commitment_type is not distinct from t.commitment_type
+                        and p.pricing_unit = c.pricing_unit and (p.region = '*' or p.region = c.region)
+                        and (
+                            p.instance_type = c.instance_type
+                            or (p.instance_type is null and p.accelerator is not distinct from c.accelerator)
+                        )
+                        and p.valid_from_at <= c.hour and (p.valid_to_at is null or p.valid_to_at > c.hour)
+                )
             )
         )
 ),

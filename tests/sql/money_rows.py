@@ -67,7 +67,7 @@ class Money:
         given = {p: bounds[p] for p in model.parameters}
         described = [(r[0], r[1]) for r in self.con.execute(f"describe {model.sql}", given or None).fetchall()]
         columns = ", ".join(f"{e} as {quote(c)}" for c, e in conforming_columns(contract, described, name).items())
-        made = self.con.execute(f"select {columns} from ({model.sql}\n)", given or None).to_arrow_table()
+        made = self.con.sql(f"select {columns} from ({model.sql}\n)", params=given or None).to_arrow_table()
         found = made.cast(contract.arrow_schema).to_pylist()
         keys = [tuple(str(r[c]) for c in contract.key) for r in found]
         assert len(set(keys)) == len(keys), f"{name}: key is not unique"

@@ -124,7 +124,7 @@ CORE = (
     Table(
         "core.commitment_terms_daily", "date, commitment", ("date", "provider", "commitment_id"),
         pick("date provider billing_account_id commitment_id commitment_name commitment_category commitment_type "
-             "owner_team region eligible_instance_types is_capacity_reservation billing_currency commitment_unit "
+             "owner_team region eligible_instance_types billing_currency commitment_unit "
              "committed_quantity starts_at ends_at scheduled_opening_balance scheduled_balance"),
         "date", "What the terms of each commitment say of each date: units committed, what is paid and not yet amortized.",
     ),
