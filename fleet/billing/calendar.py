@@ -59,3 +59,12 @@ def midnight_from(at: datetime) -> datetime:
 def whole_hours(start: datetime, end: datetime) -> int:
     """Hours of a term; both ends lie on the hour."""
     return (end - start) // HOUR
+
+
+def days_of(start: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:
+    """The days of `[start, end)`, the first and the last cut to it."""
+    at = start
+    while at < end:
+        following = min(end, datetime(at.year, at.month, at.day) + DAY)
+        yield at, following
+        at = following
