@@ -129,6 +129,17 @@ CORE = (
         "date", "What the terms of each commitment say of each date: units committed, what is paid and not yet amortized.",
     ),
     Table(
+        "core.bill_resources", "date, resource of a bill", ("date", "bill_id", "billed_resource_id"),
+        pick("date bill_id billed_resource_id resource_id is_named"),
+        "date", "Which resources of bills are which nodes of the date.",
+    ),
+    Table(
+        "core.bill_spreads", "date, line of a bill", ("date", "bill_id", "source_line"),
+        pick("date bill_id source_line started_at finished_at weight_us weight_before_us weight_total_us"),
+        "date", "Charges of bills that are longer than a date: what part of each belongs to which date.",
+        spans=True,
+    ),
+    Table(
         "core.billed_charges", "charge of a bill, hour", ("date", "charge_id"),
         pick("date hour charge_id " + CHARGE + COSTS + " flags bill_id"),
         "date", "Charges of imported bills, matched to nodes and spread over node-hours.",

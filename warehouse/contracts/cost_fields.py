@@ -106,6 +106,11 @@ capacity_reservation_id string     FOCUS CapacityReservationId
 capacity_reservation_status string FOCUS CapacityReservationStatus: Used or Unused
 tags                    labels     tags of the resource
 capacity_type           string     on-demand, spot or reserved, from node labels
+billed_resource_id      string     id of the resource as the bill spells it
+is_named                boolean    whether the bill charges it otherwise than by corrections
+weight_us               integer    the date's part of the microseconds by which a charge is spread
+weight_before_us        integer    parts of the dates before it
+weight_total_us         integer    parts of all dates of the charge
 node_finished_at        timestamp  first complete node list without the node; null while it is there
 running_us              integer    microseconds of the hour in which the node was there
 cost_part               string     who or what the share stands for: holder, or the kind of what nobody held
