@@ -1,0 +1,108 @@
+"""Quantities: what the hours of a node come to under a price's metering.
+
+A run is one node object's life from its creation. Units of `metering_s` begin at the creation; a unit is charged in
+the hour in which it begins. `up`: every begun unit counts; `nearest`: one that at least half passed; `none`: exact
+microseconds. What the minimum adds is charged in the hour of the run's end. Hours of clocks do not matter: all is UTC.
+Quantities are rounded half up at 1e-9 of the run's sum, so that the hours of a run add up to it.
+
+The first hours of a lake know a node's presence but not since which instant of the hour: its time is taken to start
+with the hour there. Belongs here: time to quantities. Not here: prices.
+"""
+
+from __future__ import annotations
+
+import duckdb
+
+# Times in microseconds, units as HUGEINT: microseconds x bytes of memory x 10 exceeds 64 bits.
+# phase: where units begin; from_us, to_us: presence in the hour; end_us: the run's end where it is known.
+_METER = """
+create or replace temp table metered as
+with present as (
+    select
+        n.*, k.kind_id, epoch_us(n.hour) as hour_us,
+        case when epoch_us(n.created_at) < epoch_us(n.hour) + 3600000000 then epoch_us(n.created_at) end as began_us
+    from node_hours as n
+    inner join kinds as k
+        on n.provider is not distinct from k.provider and n.region is not distinct from k.region
+        and n.instance_type is not distinct from k.instance_type and n.accelerator is not distinct from k.accelerator
+        and (coalesce(n.capacity_type, '') = 'spot') = k.is_spot
+),
+bounded as (
+    select
+        p.*, coalesce(p.began_us, p.hour_us) as phase_us, greatest(coalesce(p.began_us, 0), p.hour_us) as from_us,
+        least(greatest(coalesce(p.began_us, 0), p.hour_us) + p.running_us, p.hour_us + 3600000000) as to_us,
+        case when epoch_us(p.node_finished_at) > coalesce(p.began_us, p.hour_us) then epoch_us(p.node_finished_at) end
+            as end_us
+    from present as p
+),
+priced as (
+    select
+        b.*, s.rate_id, s.n, cast(r.unit_us as hugeint) as unit_us, cast(r.minimum_us as hugeint) as minimum_us,
+        r.rounding, r.pricing_unit,
+        case r.pricing_unit
+            when 'Hours' then 1
+            when 'GPU-Hours' then cast(b.gpu_count as hugeint)
+            when 'vCPU-Hours' then cast(b.cpu_milli as hugeint)
+            else cast(b.memory_bytes as hugeint)
+        end as factor,
+        case r.pricing_unit
+            when 'vCPU-Hours' then cast(1000 as hugeint)
+            when 'GiB-Hours' then cast(1073741824 as hugeint)
+            else cast(1 as hugeint)
+        end as divisor
+    from bounded as b
+    inner join segments as s on b.kind_id = s.kind_id and b.hour_us >= s.from_us and b.hour_us < s.to_us
+    inner join rates as r on s.rate_id = r.rate_id
+),
+counted as (
+    select
+        p.*,
+        (p.from_us - p.phase_us + p.unit_us - 1) // p.unit_us as begun_before,
+        (p.to_us - p.phase_us + p.unit_us - 1) // p.unit_us as begun_until,
+        greatest(
+            case
+                when p.rounding = 'nearest' then (2 * (p.end_us - p.phase_us) + p.unit_us) // (2 * p.unit_us)
+                else (p.end_us - p.phase_us + p.unit_us - 1) // p.unit_us
+            end,
+            (p.minimum_us + p.unit_us - 1) // p.unit_us
+        ) as charged_units,
+        coalesce(p.end_us > p.hour_us and p.end_us <= p.hour_us + 3600000000, false) as is_last
+    from priced as p
+),
+spans as (
+    select
+        c.*,
+        least(c.begun_before, coalesce(c.charged_units, c.begun_before)) * c.unit_us as charged_before,
+        case when c.is_last then c.charged_units else least(c.begun_until, coalesce(c.charged_units, c.begun_until)) end
+            * c.unit_us as charged_until
+    from counted as c
+    where c.running_us > 0
+)
+select
+    row_number() over (order by s.hour, s.resource_id, s.cluster, s.node, s.node_uid, s.n) - 1 as row_id,
+    dense_rank() over (order by s.kind_id, s.rate_id, s.gpu_count) - 1 as usage,
+    s.*, s.factor is null as is_unmeasured,
+    -- microseconds x factor x 1e9 / (3.6e9 x divisor), half up
+    cast(coalesce(
+        (10 * s.charged_until * s.factor + 18 * s.divisor) // (36 * s.divisor)
+        - (10 * s.charged_before * s.factor + 18 * s.divisor) // (36 * s.divisor), 0
+    ) as bigint) as quantity,
+    cast(coalesce(
+        (10 * (s.to_us - s.phase_us) * s.factor + 18 * s.divisor) // (36 * s.divisor)
+        - (10 * (s.from_us - s.phase_us) * s.factor + 18 * s.divisor) // (36 * s.divisor), 0
+    ) as bigint) as consumed,
+    -- one machine listed twice in an hour has two node objects under one resource id
+    count(*) over (partition by s.hour, s.resource_id, s.n) > 1 as is_repeated_resource,
+    count(*) over (partition by s.hour, s.resource_id, s.node_uid, s.n) > 1 as is_repeated_object
+from spans as s
+"""
+
+
+def meter(connection: duckdb.DuckDBPyConnection) -> None:
+    """Fill the temporary table `metered` from the relations node_hours, kinds, segments and rates.
+
+    One row per node-hour and price: quantity and consumed in 1e-9 of the pricing unit; consumed is the presence
+    itself, quantity what metering makes of it. Where the node's count of what is priced is unknown, both are 0 and
+    `is_unmeasured` says so. `row_id` counts in the order of hour and resource.
+    """
+    connection.execute(_METER)

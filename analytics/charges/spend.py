@@ -1,0 +1,80 @@
+"""Spend commitments: so much money an hour at committed rates.
+
+The highest saving against the contracted on-demand price goes first, then the lowest committed rate, then SKU and
+resource (AWS, Savings Plans user guide, "Understanding how Savings Plans apply to your usage"). Usage without a
+committed rate for the commitment's type is not eligible.
+Belongs here: eligibility and order by saving, taking by money. Not here: scope, amortized cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+
+from analytics.charges.currency import Exchange
+from analytics.charges.money import NANO, half_up
+from analytics.charges.pieces import Hour, Taken, Usage
+from analytics.charges.pricing import Card
+from analytics.charges.records import Commitment
+from analytics.charges.usage import in_scope
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A committed rate for a class of usage: 1e-9 of the commitment's currency, and where it stands in the order."""
+
+    rate: int
+    order: tuple[Fraction, int, str]
+
+
+@dataclass(frozen=True)
+class Market:
+    """What committed rates are looked up and compared with."""
+
+    card: Card
+    exchange: Exchange
+    currency: str
+
+    def offer(self, commitment: Commitment, usage: Usage, hour: int, day: date) -> Offer | None:
+        """The offer for that usage in that hour; None: not eligible (no rate, no price to save on, no conversion)."""
+        if not in_scope(commitment, usage):
+            return None
+        found = self.card.committed(usage.kind, usage.price.pricing_unit, commitment.type, hour)
+        if found is None:
+            return None
+        rate = self.exchange.price(found.contracted_price, found.currency, commitment.currency, day)
+        compared = self.exchange.price(found.contracted_price, found.currency, self.currency, day)
+        price = self.exchange.price(usage.price.contracted_price, usage.price.currency, self.currency, day)
+        if rate is None or compared is None or not price:
+            return None
+        # the share of the price that stays to pay: lowest first is highest saving first
+        return Offer(rate, (Fraction(compared, price), compared, usage.price.sku_id or ""))
+
+
+def cover(commitment: Commitment, hour: Hour, offers: dict[int, Offer | None]) -> Taken:
+    """Take of the hour's rows by saving, up to the committed money. `offers`: class of usage to its offer.
+
+    Money used is rounded half up at 1e-9; the last row takes the money that is left.
+    """
+    eligible = []
+    for i, row in enumerate(hour.rows):
+        offer = offers[row.usage]
+        if offer is not None and hour.left[i]:
+            eligible.append((offer.order, i, offer.rate))
+    eligible.sort()
+    taken, left = Taken(), commitment.quantity
+    for _, i, rate in eligible:
+        quantity = hour.left[i]
+        if quantity * rate <= left * NANO:
+            used = half_up(quantity * rate, NANO)
+        else:
+            quantity, used = left * NANO // rate, left
+            if not quantity:
+                continue
+        hour.take(i, quantity)
+        taken.add(i, quantity, used)
+        left -= used
+        if not left:
+            break
+    return taken
