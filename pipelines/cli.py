@@ -16,7 +16,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from pipelines import console
-from pipelines.commands import build, demo, doctor, export, fleet, ingest, ingest_prices, query, report, ui
+from pipelines.commands import build, demo, doctor, export, fleet, ingest, ingest_bills, ingest_prices, query, report, ui
 from warehouse.errors import BadInput, LakeBusy
 
 log = logging.getLogger(__name__)
@@ -44,6 +44,7 @@ app.command()(demo.demo)
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(ingest.app, name="ingest")
 ingest.app.command()(ingest_prices.prices)
+ingest.app.command()(ingest_bills.bills)
 app.command()(build.build)
 app.command()(query.query)
 app.command()(query.sql)

@@ -1,0 +1,210 @@
+"""Bills into the lake: which import replaces which, and which days have to be built again.
+
+A bill is what one provider asks of one account for one billing period. The newest import of it counts, whole; files
+given together are its parts. Belongs here: raw.bills and raw.rejected_bill_lines. Not here: reading files
+(`sources/bills`). No Dagster in it: the command calls it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+import duckdb
+
+from assets.recorded import raw_dates
+from sources.bills import Refusal, Spooled, spool
+from warehouse.contracts import CONTRACTS
+from warehouse.engine import open_database
+from warehouse.lake import Lake
+from warehouse.scratch import spill_directory
+from warehouse.sqltypes import literal, quote
+
+BILLS, REJECTED = "raw.bills", "raw.rejected_bill_lines"
+SHOWN = 20
+# Lines of a bill's second file count on from here, of its third from twice that: source_line stays unique in a bill.
+LINES_OF_A_PART = 1_000_000_000
+
+
+@dataclass
+class BillReport:
+    """What an import did: `rows` landed or were there already, `refused` lines did not land (`refusals` are the
+    first); of `bills`, `replaced` took the place of another import and `unchanged` were in the lake as they are;
+    `parts` counts the files of bills that came in several. `dates` are the days marked to be built again."""
+
+    rows: int = 0
+    refused: int = 0
+    replaced: int = 0
+    unchanged: int = 0
+    bills: int = 0
+    parts: int = 0
+    refusals: list[Refusal] = field(default_factory=list)
+    dates: list[date] = field(default_factory=list)
+
+
+def load_bills(lake: Lake, paths: Sequence[Path], run_id: str = "", provider: str | None = None) -> BillReport:
+    """Import FOCUS files; each bill in them replaces the lake's of the same provider, account and billing period.
+
+    Nothing is written while a file is unreadable (`BadInput`), and no table gets a new version where nothing changes.
+    `provider` overrides what the files say.
+    """
+    scratch = spill_directory(lake.root)
+    scratch.mkdir(parents=True)
+    try:
+        files: dict[str, Spooled] = {}
+        for path in paths:
+            read = spool(path, scratch, provider)
+            files.setdefault(read.sha256, read)
+        report = BillReport()
+        for read in files.values():
+            report.rows += read.rows
+            report.refused += read.refused
+            report.refusals += read.refusals[: SHOWN - len(report.refusals)]
+        with lake.writer(), open_database(lake.root) as connection:
+            _Import(lake, connection, list(files.values()), report, run_id).run()
+        return report
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+class _Import:
+    def __init__(
+        self, lake: Lake, connection: duckdb.DuckDBPyConnection, files: list[Spooled], report: BillReport, run_id: str
+    ) -> None:
+        self.lake, self.connection, self.files, self.report, self.run_id = lake, connection, files, report, run_id
+
+    def run(self) -> None:
+        columns = CONTRACTS[BILLS].columns
+        # Numbering parts sorts all rows; a single file has none.
+        line = _PART if len(self.files) > 1 else "source_line"
+        chosen = ", ".join(quote(c) if c != "source_line" else f"{line} as source_line" for c in columns)
+        new = self._spooled(BILLS, [f.bills for f in self.files])
+        self.connection.execute(f"create temp view new_bills as select {chosen} from {new}")
+        self.connection.execute(f"create temp view old_bills as {self.lake.relation(BILLS)}")
+        self._compare()
+        months = [m for (m,) in self._all("select distinct date from touched order by date")]
+        if months:
+            self.report.dates = self._days()
+            self.lake.mark(self.report.dates, f"{BILLS} changed")
+        orphans = self._orphans()
+        for month in months:
+            self._replace(BILLS, month, f"""
+                select * from new_bills where date = {literal(month)}
+                union all
+                select * from old_bills where date = {literal(month)} and bill_id not in (select bill_id from stale)
+                order by bill_id, source_line""")  # fmt: skip
+        self._refused_lines(orphans)
+
+    def _spooled(self, table: str, paths: list[Path | None]) -> str:
+        found = [literal(str(p)) for p in paths if p is not None]
+        if found:
+            return f"read_parquet([{', '.join(found)}])"
+        return f"({self.lake.relation(table)} limit 0)"
+
+    def _compare(self) -> None:
+        """Temporary tables `fresh` (bills of the files), `stale` (bills of the lake that go) and `touched` (months).
+
+        A bill whose content is the lake's already is left alone. With it go, of the same account and period, bills
+        of other providers that came in the same file as a bill now replaced: a newer export of a marketplace's
+        account may name other sellers.
+        """
+        self.connection.execute(f"create temp table fresh as {_fingerprints('new_bills')}")
+        self.connection.execute(f"""create temp table held as {_fingerprints("old_bills")}""")
+        self.connection.execute("""
+            create temp table stale as
+            select distinct o.bill_id, o.date
+            from held as o
+            where o.bill_id in (select bill_id from fresh) or exists (
+                select 1 from held as replaced
+                where replaced.bill_id in (select bill_id from fresh)
+                and replaced.billing_account_id = o.billing_account_id
+                and replaced.billing_period_start_at = o.billing_period_start_at
+                and list_has_any(replaced.files, o.files)
+            )""")
+        self.connection.execute("""
+            create temp table touched as
+            select f.bill_id, f.date from fresh as f left join held as h using (bill_id)
+            where h.bill_id is null or h.rows <> f.rows or h.content <> f.content
+            union
+            select s.bill_id, s.date from stale as s where s.bill_id not in (select bill_id from fresh)""")
+        bills, parts = self._all("""
+            select count(*), coalesce(sum(len(files)) filter (where len(files) > 1), 0) from fresh""")[0]
+        changed, replaced = self._all("""
+            select count(*) filter (where bill_id in (select bill_id from fresh)),
+            count(*) filter (where bill_id in (select bill_id from held)) from touched""")[0]
+        self.report.bills, self.report.parts = bills, int(parts)
+        self.report.unchanged, self.report.replaced = bills - changed, replaced
+
+    def _days(self) -> list[date]:
+        """Days of telemetry that charges of changed bills concern, before or now."""
+        first, last = self._all("""
+            select min(charge_period_start_at), max(charge_period_end_at)
+            from (select * from new_bills union all select * from old_bills)
+            where bill_id in (select bill_id from touched)""")[0]
+        if not isinstance(first, datetime) or not isinstance(last, datetime):
+            return []
+        end = (last - timedelta(microseconds=1)).date()
+        return [d for d in raw_dates(self.lake) if first.date() <= d <= end]
+
+    def _orphans(self) -> list[str]:
+        """Files of which no row is left once the stale bills are gone."""
+        return [h for (h,) in self._all("""
+            select distinct source_sha256 from old_bills where bill_id in (select bill_id from stale)
+            except select source_sha256 from old_bills where bill_id not in (select bill_id from stale)
+            except select source_sha256 from new_bills""")]  # fmt: skip
+
+    def _refused_lines(self, orphans: list[str]) -> None:
+        """Refused lines stand beside the bills they were refused from, and go with them."""
+        self.connection.execute(f"create temp view old_lines as {self.lake.relation(REJECTED)}")
+        new = self._spooled(REJECTED, [f.rejected for f in self.files])
+        self.connection.execute(f"create temp view new_lines as select * from {new}")
+        files = [f.sha256 for f in self.files] + orphans
+        gone = f"""(source_sha256 in ({_list(files)}) or source in ({_list([f.source for f in self.files])}))"""
+        months = self._all(f"""
+            select date from (
+                select date, {_content(REJECTED)} as content from new_lines group by date
+                union all
+                select date, -{_content(REJECTED)} as content from old_lines where {gone} group by date
+            ) group by date having sum(content) <> 0 order by date""")
+        for (month,) in months:
+            self._replace(
+                REJECTED,
+                month,
+                f"""
+                select * from new_lines where date = {literal(month)}
+                union all
+                select * from old_lines where date = {literal(month)} and not {gone}""",
+            )
+
+    def _replace(self, table: str, month: date, query: str) -> None:
+        with self.lake.stage(table, month, month + timedelta(days=1), self.connection) as staged:
+            staged.add_query(query, {}, f"{table} of {month:%Y-%m}")
+            self.lake.commit(staged, self.run_id)
+
+    def _all(self, query: str) -> list[tuple]:
+        return self.connection.execute(query).fetchall()
+
+
+_PART = (f"source_line + {LINES_OF_A_PART} * "
+         "(dense_rank() over (partition by bill_id order by source_sha256) - 1)")  # fmt: skip
+
+
+def _content(table: str) -> str:
+    """Fingerprint of a group of rows, in whatever order; where a file lay is not part of it."""
+    columns = ", ".join(quote(c) for c in CONTRACTS[table].columns if c != "source")
+    return f"sum(cast(hash({columns}) as hugeint))"
+
+
+def _fingerprints(view: str) -> str:
+    return f"""
+        select bill_id, date, any_value(billing_account_id) as billing_account_id,
+        any_value(billing_period_start_at) as billing_period_start_at, count(*) as rows, {_content(BILLS)} as content,
+        list_sort(list_distinct(list(source_sha256))) as files
+        from {view} group by bill_id, date"""
+
+
+def _list(values: Sequence[str]) -> str:
+    return ", ".join(literal(v) for v in values) or "null"
