@@ -6,6 +6,7 @@ Dagster in it: `strandline ingest prices` calls it.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -21,7 +22,7 @@ from sources.prices.values import LATEST, midnight
 from warehouse.errors import BadInput
 from warehouse.lake import Lake
 
-_INSTANT = timedelta(microseconds=1)
+_INSTANT, _DAY = timedelta(microseconds=1), timedelta(days=1)
 Held = dict[tuple[Any, ...], Row]
 
 
@@ -83,7 +84,7 @@ def _load_kind(lake: Lake, kind: Kind, cards: Sequence[Cards], report: CardRepor
     if after == before:
         return
     touched = [row for key in changed for row in (before.get(key), after[key]) if row is not None]
-    dates = _dates(raw_dates(lake), [_validity(kind.name, row, after.values()) for row in touched])
+    dates = _dates(raw_dates(lake), _validity(kind.name, touched, after.values()))
     if dates:
         lake.mark(dates, f"{table} changed")  # before the commit: a death between the two costs a build, not a change
         report.dates |= set(dates)
@@ -115,40 +116,47 @@ def _merged(kind: Kind, held: Held, cards: Cards) -> Held:
     return merged
 
 
-def _validity(kind: str, row: Row, rows: Iterable[Row]) -> tuple[datetime, datetime]:
-    """[from, until) in which the row has a bearing on charges."""
+def _validity(kind: str, rows: Sequence[Row], all_rows: Iterable[Row]) -> list[tuple[datetime, datetime]]:
+    """[from, until) in which each of these rows has a bearing on charges."""
     if kind == "commitments":
-        return row["starts_at"], row["ends_at"]
+        return [(r["starts_at"], r["ends_at"]) for r in rows]
     if kind == "credits":
-        return row["charge_period_start_at"], row["charge_period_start_at"] + _INSTANT
+        return [(r["charge_period_start_at"], r["charge_period_start_at"] + _INSTANT) for r in rows]
     if kind == "exchange_rates":
-        return midnight(row["rate_date"]), _next_rate(row, rows)
-    return row["valid_from_at"], row["valid_to_at"] or LATEST
+        return _rate_spans(rows, all_rows)
+    return [(r["valid_from_at"], r["valid_to_at"] or LATEST) for r in rows]
 
 
-def _next_rate(row: Row, rows: Iterable[Row]) -> datetime:
-    """From when another rate of the same pair stands in for this one."""
-    later = [
-        r["rate_date"]
-        for r in rows
-        if (r["from_currency"], r["to_currency"]) == (row["from_currency"], row["to_currency"])
-        and r["rate_date"] > row["rate_date"]
-    ]
-    return midnight(min(later)) if later else LATEST
+def _rate_spans(rows: Sequence[Row], all_rows: Iterable[Row]) -> list[tuple[datetime, datetime]]:
+    """From each rate's date to the next rate of the same pair."""
+    known: dict[tuple[str, str], list[date]] = {}
+    for r in all_rows:
+        known.setdefault((r["from_currency"], r["to_currency"]), []).append(r["rate_date"])
+    spans = []
+    for dates in known.values():
+        dates.sort()
+    for r in rows:
+        dates = known[r["from_currency"], r["to_currency"]]
+        after = bisect_right(dates, r["rate_date"])
+        spans.append((midnight(r["rate_date"]), midnight(dates[after]) if after < len(dates) else LATEST))
+    return spans
 
 
 def _dates(known: Iterable[date], spans: Sequence[tuple[datetime, datetime]]) -> list[date]:
     """The known dates that some span touches."""
-    return [day for day in known if any(_touches(day, start, end) for start, end in spans)]
-
-
-def _touches(day: date, start: datetime, end: datetime) -> bool:
-    return start < midnight(day) + timedelta(days=1) and midnight(day) < end
+    joined: list[tuple[datetime, datetime]] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return [day for day in known if any(s < midnight(day + _DAY) and midnight(day) < e for s, e in joined)]
 
 
 def messages(report: CardReport) -> Iterator[str]:
     """What a person is told of a load, line by line; refusals are not among it."""
     for table, rows in report.rows.items():
         yield f"{table}: {rows} row{'s' if rows != 1 else ''} landed, {report.changed.get(table, 0)} new or changed"
-    if report.dates:
-        yield f"{len(report.dates)} days to be computed anew; `strandline build` does it"
+    if report.versions:
+        days = f"; {len(report.dates)} days are to be computed anew" if report.dates else ""
+        yield f"`strandline build` brings them into the tables{days}"

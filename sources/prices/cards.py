@@ -23,7 +23,8 @@ from sources.prices.values import parse_value
 from sources.prices.yamlcards import read_yaml
 from warehouse.errors import BadInput
 
-_LARGEST_FILE = 64 << 20
+# a node of a YAML document takes many times its text
+_LARGEST_FILE = {".csv": 64 << 20, ".yaml": 8 << 20, ".yml": 8 << 20}
 _BOMS = {
     codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
@@ -66,11 +67,11 @@ def read_cards(path: Path | str, kind: str | None = None) -> Cards:
     path = Path(path)
     chosen = None if kind is None else kind_named(kind)
     suffix = path.suffix.lower()
-    if suffix not in (".yaml", ".yml", ".csv"):
+    if suffix not in _LARGEST_FILE:
         raise BadInput(f"{path}: neither .yaml nor .csv")
     if suffix != ".csv" and chosen is not None:
         raise BadInput(f"{path}: --kind is for CSV files; a YAML card names its kinds by sections")
-    text = _text(path)
+    text = _text(path, _LARGEST_FILE[suffix])
     given = read_csv(text, str(path), chosen) if suffix == ".csv" else read_yaml(text, str(path))
     cards = Cards(str(path))
     for row in given:
@@ -83,10 +84,10 @@ def read_cards(path: Path | str, kind: str | None = None) -> Cards:
     return cards
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, largest: int) -> str:
     try:
-        if path.stat().st_size > _LARGEST_FILE:
-            raise BadInput(f"{path}: larger than {_LARGEST_FILE >> 20} MiB")
+        if path.stat().st_size > largest:
+            raise BadInput(f"{path}: larger than {largest >> 20} MiB")
         data = path.read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from None
@@ -109,7 +110,6 @@ def _text(path: Path) -> str:
 def _typed(row: GivenRow, source: str) -> tuple[Row, list[Problem]]:
     """The row's values, or all that is wrong with it."""
     problems = list(row.problems)
-    wrong = {p.field for p in problems}
     values: dict[str, Any] = {}
     for column in row.kind.columns:
         given = row.fields.get(column)
@@ -120,7 +120,7 @@ def _typed(row: GivenRow, source: str) -> tuple[Row, list[Problem]]:
                 values[column] = parse_value(row.kind.table.field(column), text)
             except BadInput as error:
                 problems.append(row.problem(column, str(error)))
-        elif column in row.kind.required and row.name_of(column) not in wrong:
+        elif column in row.kind.required and not row.problems:  # else it may be missing because of those
             problems.append(Problem(row.line, column, _missing(column)))
     if problems:
         return values, problems
@@ -136,12 +136,13 @@ def _missing(column: str) -> str:
 
 def _compatible(kind: Kind, rows: list[Row], problems: list[Problem]) -> list[Row]:
     """The rows that can stand beside each other; of what cannot, a problem each."""
-    key = ", ".join(kind.table.key)
+    columns = kind.table.key
     refused: set[int] = set()
     for row, other, same in repeated(kind, rows):
         refused.add(id(row))
         said = "is the same row" if same else "has the same key and says something else"
-        problems.append(Problem(row["source_line"], key, f"line {other['source_line']} {said}"))
+        key = ", ".join(str(row[c]) for c in columns)
+        problems.append(Problem(row["source_line"], ", ".join(columns), f"{key}: line {other['source_line']} {said}"))
     rows = [r for r in rows if id(r) not in refused]
     refused = set()
     for one, two in clashes(kind, rows):

@@ -10,7 +10,7 @@ import difflib
 import io
 from collections.abc import Iterator
 
-from sources.prices.given import Given, GivenRow, Problem
+from sources.prices.given import Given, GivenRow, Problem, shown
 from sources.prices.kinds import KINDS, Kind
 from warehouse.errors import BadInput
 
@@ -61,13 +61,13 @@ def _told(names: list[str], file: str, line: int) -> Kind:
 def _check_header(names: list[str], kind: Kind, file: str, line: int) -> None:
     for name in names:
         if name not in kind.columns:
-            close = difflib.get_close_matches(name, kind.columns, 1)
+            close = difflib.get_close_matches(name, kind.columns, 1, 0.5)
             meant = f"did you mean {close[0]}?" if close else f"there are {', '.join(kind.columns)}"
             raise BadInput(
                 f"{file}:{line}: {name or 'a column without a name'}: {kind.name} has no such column; {meant}"
             )
         if names.count(name) > 1:
-            raise BadInput(f"{file}:{line}: {name}: stands twice in the header")
+            raise BadInput(f"{file}:{line}: {shown(name)}: stands twice in the header")
     missing = [c for c in kind.required if c not in names]
     if missing:
         raise BadInput(f"{file}:{line}: {', '.join(missing)}: missing in the header of {kind.name}")

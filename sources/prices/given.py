@@ -9,6 +9,14 @@ from dataclasses import dataclass, field
 
 from sources.prices.kinds import Kind
 
+_SHOWN = 60
+
+
+def shown(name: str) -> str:
+    """A name from a file as it may be printed: in short, and unable to steer a terminal."""
+    name = name if len(name) <= _SHOWN else name[:_SHOWN] + "…"
+    return name if name.isprintable() else repr(name)
+
 
 @dataclass(frozen=True)
 class Given:
@@ -51,5 +59,6 @@ class GivenRow:
 
     def problem(self, column: str, reason: str) -> Problem:
         """A problem with a column, its text shown."""
-        shown = f"{self.fields[column].text!r} " if column in self.fields else ""
-        return Problem(self.line_of(column), self.name_of(column), shown + reason)
+        text = self.fields[column].text if column in self.fields else None
+        value = "" if text is None else repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…") + " "
+        return Problem(self.line_of(column), self.name_of(column), value + reason)

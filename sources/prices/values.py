@@ -20,10 +20,12 @@ from warehouse.contracts.model import Field
 from warehouse.errors import BadInput
 
 EARLIEST, LATEST = datetime(1970, 1, 1), datetime(2200, 1, 1)
-_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?")
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?", re.ASCII)
 _NOT_FINITE = re.compile(r"[+-]?\.?(?:nan|inf|infinity)", re.IGNORECASE)
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|z|[+-]\d{2}:?\d{2})?)?")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_INSTANT = re.compile(
+    r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|z|[+-]\d{2}:?\d{2})?)?", re.ASCII
+)
 _LONGEST_TEXT, _LONGEST_NUMBER = 1000, 100
 # what a spreadsheet takes for the beginning of a formula (OWASP, CSV injection)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -61,6 +63,8 @@ def parse_decimal(text: str, precision: int, scale: int) -> Decimal:
         raise BadInput(f"is too large: the column holds {precision - scale} digits before the point")
     if not significant:
         return Decimal(0)
+    if exponent > 0:  # so that it prints as people write it
+        significant, exponent = significant * 10**exponent, 0
     return Decimal((sign, tuple(map(int, str(significant))), exponent))
 
 
@@ -87,7 +91,8 @@ def parse_instant(text: str) -> datetime:
     except (ValueError, OverflowError):
         raise BadInput("is no time that exists") from None
     if not EARLIEST <= at < LATEST:
-        raise BadInput(f"is out of range, {EARLIEST:%Y} to {LATEST:%Y}")
+        hint = "; leave out an end that is not known" if at >= LATEST else ""
+        raise BadInput(f"is out of range, {EARLIEST:%Y} to {LATEST:%Y}{hint}")
     return at
 
 

@@ -14,13 +14,14 @@ from typing import Any
 
 import yaml
 
-from sources.prices.given import Given, GivenRow, Problem
+from sources.prices.given import Given, GivenRow, Problem, shown
 from sources.prices.kinds import DOCUMENT_DEFAULTS, KINDS, LIST_COLUMNS, Kind
 from warehouse.errors import BadInput
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _DEEPEST = 8
+_LIKE = 0.5  # similarity from which a name is taken for a slip of the pen
 # slice: what it says of the row that it stands for
 _SLICE = {
     "from": "valid_from_at",
@@ -95,14 +96,14 @@ def _rows(kind: Kind, item: _Node, defaults: dict[str, Given]) -> Iterator[Given
     for key, value in item.pairs:
         name = key.text if key.is_scalar and key.text is not None else ""
         if name in seen:
-            row.problems.append(Problem(key.line, name, "stands twice in one row"))
+            row.problems.append(Problem(key.line, shown(name), "stands twice in one row"))
         seen.add(name)
         if name == "slices" and kind.name == "prices":
             slices = (key.line, value)
             continue
         if name not in kind.columns:
             meant = _meant(name, kind.columns)
-            row.problems.append(Problem(key.line, name or "?", f"{kind.name} has no such column{meant}"))
+            row.problems.append(Problem(key.line, shown(name) or "?", f"{kind.name} has no such column{meant}"))
             continue
         _give(row, name, value)
     if slices is None:
@@ -139,10 +140,12 @@ def _sliced(row: GivenRow, line: int, slices: _Node) -> Iterator[GivenRow]:
         for key, value in item.pairs:
             name = key.text if key.is_scalar and key.text is not None else ""
             if name in seen:
-                part.problems.append(Problem(key.line, f"slices.{name}", "stands twice in one slice"))
+                part.problems.append(Problem(key.line, f"slices.{shown(name)}", "stands twice in one slice"))
             seen.add(name)
             if name not in _SLICE:
-                part.problems.append(Problem(key.line, f"slices.{name}", f"a slice has {', '.join(_SLICE)} only"))
+                part.problems.append(
+                    Problem(key.line, f"slices.{shown(name)}", f"a slice has {', '.join(_SLICE)} only")
+                )
             else:
                 _give(part, _SLICE[name], value, f"slices.{name}")
         for name in ("from", "price"):
@@ -154,17 +157,17 @@ def _sliced(row: GivenRow, line: int, slices: _Node) -> Iterator[GivenRow]:
 def _key(key: _Node, file: str) -> str:
     if not key.is_scalar or key.text is None:
         raise BadInput(f"{file}:{key.line}: a name is expected, not {key.what if key.text is None else key.text!r}")
-    return key.text
+    return shown(key.text)
 
 
 def _meant(name: str, known: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(name, known, 1)
+    close = difflib.get_close_matches(name, known, 1, _LIKE)
     return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known)}"
 
 
 def _document(text: str, file: str) -> _Node:
     try:
-        events = iter(list(yaml.parse(text, Loader=_LOADER)))
+        return _only_document(yaml.parse(text, Loader=_LOADER), file)
     except yaml.reader.ReaderError as error:
         at = error.position if isinstance(error.position, int) else 0
         line = text[:at].count("\n") + 1
@@ -175,6 +178,9 @@ def _document(text: str, file: str) -> _Node:
         raise BadInput(f"{file}{where}: not YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise BadInput(f"{file}: not YAML: {error}") from None
+
+
+def _only_document(events: Iterator[Any], file: str) -> _Node:
     found = None
     for event in events:
         if isinstance(event, yaml.DocumentStartEvent):
