@@ -2,7 +2,7 @@
 -- the last container. A pod gone from the lists without an end is held to its last evidence and says so.
 -- grain: date, pod_uid, resource
 -- key: date, cluster, pod_uid, resource
--- inputs: core.pod_states, core.pod_device_evidence, core.namespace_states, raw.kube_snapshots, raw.scrapes, raw.team_rules, raw.team_map, raw.allocation_history
+-- inputs: core.pod_states, core.pod_device_evidence, core.pod_teams, raw.kube_snapshots, raw.scrapes, raw.allocation_history
 -- invariant: interval_start_at < interval_end_at, both within the date
 -- Since the last list before the window: a pod that it showed and none has denied since still holds.
 with states as (
@@ -41,7 +41,7 @@ labels_seen as (
 ),
 pods as (
     select
-        n.cluster, n.pod_uid, n.resource, n.quantity, n.namespace, n.pod, l.node, n.labels, n.owner_kind, n.owner_name,
+        n.cluster, n.pod_uid, n.resource, n.quantity, n.namespace, n.pod, l.node, n.owner_kind, n.owner_name,
         n.created_at, n.priority, n.priority_class, n.cpu_milli, n.memory_bytes, n.date as newest_date,
         l.scheduled_at as started_at,
         case
@@ -66,55 +66,14 @@ pods as (
     left join labels_seen as e on e.cluster = n.cluster and e.pod_uid = n.pod_uid
     where l.node is not null and l.scheduled_at < $end_at
 ),
-namespace_dates as (
-    select p.cluster, p.pod_uid, p.resource, s.labels, s.annotations
-    from pods as p
-    inner join core.namespace_states as s on s.cluster = p.cluster and s.namespace = p.namespace
-    qualify row_number() over (
-        partition by p.cluster, p.pod_uid, p.resource
-        order by case when s.date <= p.newest_date then 0 else 1 end, case when s.date <= p.newest_date then s.date end desc, s.date
-    ) = 1
-),
-mapped as (
-    select p.cluster, p.pod_uid, p.resource, m.team
-    from pods as p
-    inner join raw.team_map as m on m.namespace = p.namespace and (m.cluster = p.cluster or m.cluster = '*')
-    qualify row_number() over (
-        partition by p.cluster, p.pod_uid, p.resource order by case when m.cluster = '*' then 1 else 0 end, m.team
-    ) = 1
-),
-answers as (
-    select
-        p.cluster, p.pod_uid, p.resource, r.rank, r.source, r.key,
-        nullif(
-            case
-                when r.source = 'pod_label' then p.labels[r.key]
-                when r.source = 'namespace_label' then n.labels[r.key]
-                when r.source = 'namespace_annotation' then n.annotations[r.key]
-                when r.source = 'mapping' then m.team
-            end,
-            ''
-        ) as team
-    from pods as p
-    cross join raw.team_rules as r
-    left join namespace_dates as n on n.cluster = p.cluster and n.pod_uid = p.pod_uid and n.resource = p.resource
-    left join mapped as m on m.cluster = p.cluster and m.pod_uid = p.pod_uid and m.resource = p.resource
-),
-teams as (
-    select *
-    from answers
-    where team is not null
-    qualify row_number() over (partition by cluster, pod_uid, resource order by rank) = 1
-),
 intervals as (
     select
         p.cluster, p.pod_uid, p.resource, p.quantity, p.namespace, p.pod, p.node,
-        coalesce(t.team, '(unmapped)') as team,
-        case when t.team is null then 'none' when t.key is null or t.key = '' then t.source else t.source || ':' || t.key end as team_source,
+        coalesce(t.team, '(unmapped)') as team, coalesce(t.team_source, 'none') as team_source,
         coalesce(p.owner_kind, 'Pod') as workload_kind, p.owner_name, p.priority, p.priority_class, p.cpu_milli,
         p.memory_bytes, p.created_at, p.started_at, p.finished_at, p.end_reason, 'kubernetes' as source
     from pods as p
-    left join teams as t on t.cluster = p.cluster and t.pod_uid = p.pod_uid and t.resource = p.resource
+    left join core.pod_teams as t on t.date = p.newest_date and t.cluster = p.cluster and t.pod_uid = p.pod_uid
     union all
     -- What the API server said of a pod counts for its whole life, an import only where there is no word from there.
     select

@@ -86,6 +86,11 @@ TABLES = (
         "date", "The labels and annotations that each namespace last showed on a date.",
     ),
     Table(
+        "core.pod_teams", "date, pod_uid", ("date", "cluster", "pod_uid"),
+        pick("date cluster pod_uid team team_source"),
+        "date", "Which team answers for each pod, by the chain of labels, annotations and mapping.",
+    ),
+    Table(
         "core.pod_device_evidence", "date, pod_uid, unit, method",
         ("date", "cluster", "pod_uid", "node", "pci_bus_id", "gi_id", "method"),
         pick("date cluster pod_uid node pci_bus_id gi_id method first_seen_at last_seen_at samples"),
