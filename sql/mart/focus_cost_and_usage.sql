@@ -224,7 +224,8 @@ computed as (
         h.stranded_gpu_seconds as x_gpu_seconds_stranded, h.unobserved_gpu_seconds as x_gpu_seconds_unobserved,
         h.unallocated_gpu_seconds as x_gpu_seconds_unallocated,
         h.unavailable_gpu_seconds as x_gpu_seconds_unavailable, h.utilized_cost as x_cost_utilized,
-        h.stranded_cost as x_cost_stranded, h.unobserved_cost as x_cost_unobserved, c.flags as x_flags
+        h.stranded_cost as x_cost_stranded, h.unobserved_cost as x_cost_unobserved, h.flags as x_flags,
+        cast(null as varchar) as x_statement_id
     from texts as h
     inner join charges as c on c.date = h.date and c.charge_id = h.charge_id
     left join listed as p
