@@ -9,7 +9,9 @@ import typer
 
 from pipelines.commands import options
 
-app = typer.Typer(help="Read exporters, Kubernetes, captured files and rate cards.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Read exporters, Kubernetes, captured files and rate cards.", no_args_is_help=True, rich_markup_mode=None
+)
 
 At = Annotated[
     str | None,

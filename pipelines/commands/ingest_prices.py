@@ -37,5 +37,5 @@ def prices(
         console.say(message)
     if report.refused:
         landed = sum(report.rows.values())
-        console.say(f"{landed} rows landed, {len(report.refused)} refusals:")
+        console.say(f"{landed} row{'s' if landed != 1 else ''} landed, {len(report.refused)} refused:")
     collecting.raise_for(report.refused, shown=50)
