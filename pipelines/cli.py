@@ -16,7 +16,19 @@ from typing import Annotated, NoReturn
 import typer
 
 from pipelines import console
-from pipelines.commands import build, demo, doctor, export, fleet, ingest, ingest_bills, ingest_prices, query, report, ui
+from pipelines.commands import (
+    build,
+    demo,
+    doctor,
+    export,
+    fleet,
+    ingest,
+    ingest_bills,
+    ingest_prices,
+    query,
+    report,
+    ui,
+)
 from warehouse.errors import BadInput, LakeBusy
 
 log = logging.getLogger(__name__)

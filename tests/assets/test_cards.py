@@ -181,8 +181,8 @@ def test_a_price_that_clashes_with_the_lake_is_refused_and_a_newer_card_is_not(l
     report = load(lake, path)
     assert report.refused == [
         f"{path}:7: valid_from_at: holds at the same time as a row of price list, line 7, in the lake with the same "
-        "as_of 2026-01-01: [2026-03-05T00:00:00, without end) and [2026-01-01T00:00:00, without end); a newer as_of would "
-        "count instead of it"
+        "as_of 2026-01-01: [2026-03-05T00:00:00, without end) and [2026-01-01T00:00:00, without end); a newer "
+        "as_of would count instead of it"
     ]
     assert prices_of(lake) == {"x": Decimal(10), "y": Decimal(10)}
     newer = card(tmp_path, "prices:\n" + price("x", "12", ", valid_from_at: 2026-03-05, as_of: 2026-03-05"))
