@@ -38,6 +38,10 @@ allocated_gpu_seconds utilized_gpu_seconds stranded_gpu_seconds unobserved_gpu_s
 unavailable_gpu_seconds
 """
 ATTRIBUTED = "list_cost contracted_cost billed_cost effective_cost utilized_cost stranded_cost unobserved_cost"
+MONTHLY = (
+    "month team accelerator provider billing_currency " + ATTRIBUTED + SHARES + " own_effective_cost borne_waste_cost "
+    "total_effective_cost cost_per_utilized_gpu_hour energy_kwh facility_kwh carbon_kg metered_gpu_seconds"
+)
 
 RAW = (
     Table(
@@ -195,9 +199,7 @@ MART = (
     ),
     Table(
         "mart.cost_monthly", "month, team, accelerator, provider", ("month", "team", "accelerator", "provider"),
-        pick("month team accelerator provider billing_currency " + ATTRIBUTED + SHARES + " own_effective_cost "
-             "borne_waste_cost total_effective_cost cost_per_utilized_gpu_hour energy_kwh facility_kwh carbon_kg "
-             "metered_gpu_seconds"),
+        pick(MONTHLY),
         "whole", "What each team cost, and who bears what nobody used; rows without a team are the central pool.",
         nullable_key=("team", "accelerator", "provider"),
     ),
@@ -229,9 +231,16 @@ MART = (
     Table(
         "mart.cost_statement", "statement, team, accelerator, provider, part",
         ("statement_id", "team", "accelerator", "provider", "cost_part"),
-        pick("date month statement_id issued_at supersedes statement_digest statement_rows team accelerator provider "
-             "cost_part billing_currency " + ATTRIBUTED + SHARES),
-        "date", "Months that were closed, as they were told; date is the first day of the month.",
-        nullable_key=("team", "accelerator", "provider"),
+        pick("date month statement_id issued_at supersedes complete_until_at statement_digest statement_rows team "
+             "accelerator provider cost_part billing_currency " + ATTRIBUTED + SHARES),
+        "date", "Billing months that were closed, as they were told; date is the first day of the month.",
+        nullable_key=("team", "accelerator", "provider"), frozen=True,
+    ),
+    Table(
+        "mart.cost_monthly_statement", "statement, team, accelerator, provider",
+        ("statement_id", "team", "accelerator", "provider"),
+        pick("date statement_id issued_at " + MONTHLY),
+        "date", "Rows of mart.cost_monthly as closed months told them; date is the first day of the month.",
+        nullable_key=("team", "accelerator", "provider"), frozen=True,
     ),
 )  # fmt: skip

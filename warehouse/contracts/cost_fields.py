@@ -166,6 +166,7 @@ allocation_measured_ratio double   allocated / capacity of owned accelerators of
 statement_id            string     id of the statement
 issued_at               timestamp  when it was issued
 supersedes              string     statement that it replaces
-statement_digest        string     hash of its rows
-statement_rows          integer    rows of the month it froze
+complete_until_at       timestamp  how far the month was known; before its end where it was closed early
+statement_digest        string     hash of what it froze: the same for the same rows
+statement_rows          integer    FOCUS rows that it froze
 """

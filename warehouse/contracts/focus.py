@@ -175,6 +175,6 @@ MART = (
          *_DATE, *FOCUS_1_4, *OWN),
         "date", "Rows of mart.focus_cost_and_usage as closed months told them, by charge date: all rows whose billing "
         "period is the closed month, corrections of earlier months among them.",
-        nullable_key=_NULLABLE,
+        nullable_key=_NULLABLE, frozen=True,
     ),
 )  # fmt: skip

@@ -58,7 +58,8 @@ class Table:
     those in `required` (by default the key) may not be null. `window` is the column that a write
     replaces whole: `hour` for raw, `date` for core and mart, `whole` for small reference tables.
     Tables with a window carry `date`, the storage partition. `spans` is true where a row is one
-    date's part of an interval whose ends are `started_at` and `finished_at`.
+    date's part of an interval whose ends are `started_at` and `finished_at`. `frozen` is true where
+    rows are told once and stay: only the writer of such a table publishes it, no build does.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Table:
     description: str
     nullable_key: tuple[str, ...] = ()
     spans: bool = False
+    frozen: bool = False
 
     @property
     def layer(self) -> str:
