@@ -3,6 +3,8 @@
 CSV: comma, header, UTF-8. A null is an empty cell, an empty string is `""`. Instants are ISO 8601 in UTC with `Z`,
 dates ISO 8601, decimals with all their digits, nested values JSON text. Text cells and headers that a spreadsheet
 would run as a formula (starting with = + - @, tab or carriage return) get a leading apostrophe; numbers do not.
+FOCUS datasets (`focus.py`) have decimals without trailing zeros, but always one digit after the point, so that readers
+that guess types see a decimal in a column of whole numbers.
 JSON: an array of objects, instants as in CSV, NaN and infinities null. Parquet keeps the types.
 Belongs here: rendering and safe writing. Does not: stdout, progress, choosing file names.
 """
@@ -10,6 +12,7 @@ Belongs here: rendering and safe writing. Does not: stdout, progress, choosing f
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -20,6 +23,7 @@ from pathlib import Path
 
 import duckdb
 
+from warehouse import focus
 from warehouse.contracts import CONTRACTS
 from warehouse.contracts.model import Table
 from warehouse.delta import table_path
@@ -79,15 +83,19 @@ def export_table(
     start: date | None = None,
     end: date | None = None,
     escape_formulas: bool = True,
+    focus_version: str | None = None,
     contracts: Mapping[str, Table] = CONTRACTS,
 ) -> ExportReport:
     """Write [start, end) of a published table to `out`, ordered by its key.
 
-    `as_of` reads what was published at the end of that UTC date. `BadInput` on an unknown table, format or path, and
+    `as_of` reads what was published at the end of that UTC date; `focus_version` writes a FOCUS dataset in the form of
+    that version. `BadInput` on an unknown table, format or path, and
     where the files of an old publication are not kept any more.
     """
     root = Path(root).resolve()
     contract = find_contract(table, contracts)
+    if focus_version is not None:
+        focus.columns(table, focus_version)
     manifest = publication(root, as_of)
     entry = manifest.tables.get(table)
     directory = table_path(root, table)
@@ -99,8 +107,14 @@ def export_table(
     predicate = read_predicate(contract, start, end)
     connection = connect(root, manifest=manifest, contracts={table: contract})
     try:
-        sql = f"select * from {quote(table)} where {predicate} order by {order}"
-        report = export_query(connection, sql, format, out, escape_formulas=escape_formulas)
+        source = f"from {quote(table)} where {predicate} order by {order}"
+        sql = f"select * {source}"
+        if focus_version is not None:
+            types = {row[0]: row[1] for row in connection.execute(f"describe {quote(table)}").fetchall()}
+            sql = focus.select(table, focus_version, source, types, zoned=format == "parquet")
+        report = export_query(
+            connection, sql, format, out, escape_formulas=escape_formulas, short_decimals=focus_version is not None
+        )
     finally:
         connection.close()
     return ExportReport(report.path, report.rows, manifest.build_id)
@@ -113,8 +127,12 @@ def export_query(
     out: Path | str,
     *,
     escape_formulas: bool = True,
+    short_decimals: bool = False,
 ) -> ExportReport:
-    """Write the rows of one SELECT to `out`, replacing it whole or not at all."""
+    """Write the rows of one SELECT to `out`, replacing it whole or not at all.
+
+    `short_decimals` leaves the trailing zeros of decimals out of a CSV.
+    """
     if format not in FORMATS:
         raise BadInput(f"unknown format {format!r}; there are {', '.join(FORMATS)}")
     path = Path(out)
@@ -127,7 +145,12 @@ def export_query(
         if format == "table":
             rows = _write_text(connection, f"select {_selected(described)} from ({sql}\n)", described, temporary)
         else:
-            rows = _copy(connection, sql, format, described, temporary, escape_formulas=escape_formulas)
+            selected = "*"
+            if format != "parquet":
+                escape = escape_formulas and format == "csv"
+                short = short_decimals and format == "csv"
+                selected = _selected(described, escape=escape, is_json=format == "json", short_decimals=short)
+            rows = _copy(connection, sql, format, selected, temporary)
         os.replace(temporary, path)
     except (OSError, duckdb.IOException) as error:
         raise BadInput(f"{path}: cannot be written: {error}") from error
@@ -140,36 +163,36 @@ def export_query(
 _PLACE = "place__in_the_query"
 
 
-def _copy(
-    connection: duckdb.DuckDBPyConnection,
-    sql: str,
-    format: str,
-    described: Sequence[tuple[str, str]],
-    path: Path,
-    *,
-    escape_formulas: bool,
-) -> int:
-    columns, options = "*", "format parquet, compression zstd"
-    if format == "csv":
-        columns = _selected(described, escape=escape_formulas)
-        options = "format csv, header true, nullstr ''"
-    elif format == "json":
-        columns, options = _selected(described, is_json=True), "format json, array true"
+_OPTIONS = {
+    "csv": "format csv, header true, nullstr ''",
+    "parquet": "format parquet, compression zstd",
+    "json": "format json, array true",
+}
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, sql: str, format: str, columns: str, path: Path) -> int:
     # DuckDB 2.0.1 keeps no order under a COPY whose select list computes something: rows get a number in the order of
     # the query, and the file is sorted by it. Only then is a file the same on every machine.
     numbered = f"select {columns} from (select row_number() over () as {_PLACE}, * from ({sql}\n)) order by {_PLACE}"
     if columns == "*":
         numbered = f"select * exclude ({_PLACE}) from ({numbered})"
-    copied = connection.execute(f"copy ({numbered}) to {literal(str(path))} ({options})")
+    copied = connection.execute(f"copy ({numbered}) to {literal(str(path))} ({_OPTIONS[format]})")
     return int(copied.fetchall()[0][0])
 
 
-def _selected(described: Sequence[tuple[str, str]], *, escape: bool = False, is_json: bool = False) -> str:
+def _selected(
+    described: Sequence[tuple[str, str]], *, escape: bool = False, is_json: bool = False, short_decimals: bool = False
+) -> str:
     """A select list that renders each column as the module's docstring says."""
     items = []
     for name, type_ in described:
         header = f"'{name}" if escape and name.startswith(FORMULA_STARTS) else name
-        items.append(f"{_rendered(_quote_column(name), type_, escape, is_json)} as {_quote_column(header)}")
+        column = _quote_column(name)
+        if short_decimals and re.fullmatch(r"DECIMAL\(\d+,\s*[1-9]\d*\)", type_):
+            value = f"regexp_replace(regexp_replace(cast({column} as varchar), '0+$', ''), '[.]$', '.0')"
+        else:
+            value = _rendered(column, type_, escape, is_json)
+        items.append(f"{value} as {_quote_column(header)}")
     return ", ".join(items)
 
 

@@ -18,6 +18,13 @@ class FileForm(StrEnum):
     PARQUET = "parquet"
 
 
+class FocusVersion(StrEnum):
+    """Versions of FOCUS that a dataset can be written in."""
+
+    V1_4 = "1.4"
+    V1_2 = "1.2"
+
+
 class CatalogForm(StrEnum):
     """Forms of the catalogue."""
 
@@ -39,6 +46,10 @@ def export(
     ] = None,
     from_: Annotated[str | None, typer.Option("--from", help="First day, YYYY-MM-DD.", show_default=False)] = None,
     to: Annotated[str | None, typer.Option("--to", help="Day after the last, YYYY-MM-DD.", show_default=False)] = None,
+    focus: Annotated[
+        FocusVersion | None,
+        typer.Option("--focus", help="Write a FOCUS dataset in the form of this version.", show_default=False),
+    ] = None,
     raw_text: Annotated[
         bool, typer.Option("--raw-text", help="CSV: leave text alone that a spreadsheet would run as a formula.")
     ] = False,
@@ -62,6 +73,7 @@ def export(
         start=start,
         end=end,
         escape_formulas=not raw_text,
+        focus_version=None if focus is None else focus.value,
     )  # fmt: skip
     console.say(f"{table}: {report.rows:,} rows of build {report.build_id}")
     print(report.path)
