@@ -42,7 +42,7 @@ class LakeAccess(Protocol):
         ...
 
     def extent(self, table: str) -> tuple[date, date]:
-        """All days that a table holds, [start, end); an empty span where it holds none."""
+        """All days that a table holds, [start, end); every day where it has no partitions by date."""
         ...
 
     def now(self) -> datetime:

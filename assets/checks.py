@@ -78,7 +78,9 @@ def _table_checks(table: str, sql_checks: Sequence[SqlCheck], max_age: timedelta
                     metadata={"rules": contract_checks.rule_count(table), "broken": len(found)},
                 )
             for check in chosen:
-                start, end = partitions.days_of(context) or access.extent(table)
+                # a table that is replaced whole was replaced whole by this run too
+                window = None if contract.window == "whole" else partitions.days_of(context)
+                start, end = window or access.extent(table)
                 finding = run_check(con, check, start, end)
                 yield dg.AssetCheckResult(
                     check_name=check.name,

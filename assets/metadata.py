@@ -50,7 +50,7 @@ def column_lineage(model: Model) -> dg.TableColumnLineage:
 
 def time_column(contract: Table) -> str | None:
     """The column that says how far a table reaches."""
-    names = ("sampled_at", "scrape_at", "snapshot_at", "interval_start_at", "hour", "date")
+    names = ("sampled_at", "scrape_at", "snapshot_at", "interval_start_at", "hour", "date", "month")
     return next((n for n in names if n in contract.columns), None)
 
 

@@ -24,6 +24,7 @@ from warehouse.state import Mark
 
 # A build of a large window may hold the lock for long; a queued run waits rather than fails.
 LOCK_TIMEOUT_S = 3600.0
+EVERY_DAY = date(1970, 1, 1), date(9999, 12, 31)
 
 
 class LakeResource(dg.ConfigurableResource):
@@ -90,7 +91,9 @@ class LakeResource(dg.ConfigurableResource):
         return self.lake.contract(table).arrow_schema if opened is None else pa.schema(opened.schema().to_arrow())
 
     def extent(self, table: str) -> tuple[date, date]:
-        """All days that a table holds, [start, end); an empty span where it holds none."""
+        """All days that a table holds, [start, end); every day where it has no partitions by date."""
+        if not self.lake.contract(table).partition_by:
+            return EVERY_DAY
         days = self.lake.dates(table)
         return (days[0], days[-1] + timedelta(days=1)) if days else (date(1970, 1, 1), date(1970, 1, 2))
 

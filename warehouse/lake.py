@@ -243,10 +243,15 @@ class Lake:
     def publish(self, build_id: str, note: str = "", *, keep: bool = False) -> Manifest:
         """Make the newest version of every table what readers see, all at once; also `strandline.duckdb`.
 
-        `keep` saves the publication from maintenance for good (a closed month).
+        Frozen tables stay as they are published; their writer publishes them with `publish_tables`. `keep` saves the publication from maintenance for good (a closed month).
         """
         with self.writer():
-            return self.publish_tables(build_id, self._newest_versions(), note, keep=keep)
+            tables, published = self._newest_versions(), self.published()
+            for name in [n for n, contract in self.contracts.items() if contract.frozen]:
+                tables.pop(name, None)
+                if published is not None and name in published.tables:
+                    tables[name] = published.tables[name]
+            return self.publish_tables(build_id, tables, note, keep=keep)
 
     def publish_tables(
         self, build_id: str, tables: Mapping[str, TableVersion], note: str = "", *, keep: bool = False

@@ -22,6 +22,7 @@ from warehouse.engine import LAYERS, open_database
 from warehouse.errors import BadInput
 from warehouse.lake import Lake
 from warehouse.models import Model, downstream, load_models, select_models
+from warehouse.settling import settle
 from warehouse.spans import Changes, changes
 from warehouse.sqltypes import quote
 from warehouse.staging import Staged
@@ -262,6 +263,7 @@ def _run(
     for name, model in models.items():
         if missing := [t for t in (name, *model.inputs) if t not in lake.contracts]:
             raise BadInput(f"{model.path}: there is no contract for {', '.join(missing)}")
+    settle(lake)
     known = known_dates(lake)
     intervals = [n for n in models if lake.contract(n).spans]
     held = known.union(*(lake.dates(n) for n in intervals))

@@ -97,13 +97,15 @@ def write_window(contract: Table, start: date | None, end: date | None) -> Write
 def read_predicate(contract: Table, start: date | None, end: date | None) -> str:
     """A DuckDB predicate for rows of [start, end) by the table's window column; an open side is None.
 
-    Dates and datetimes are taken alike. `BadInput` for a window on a table that has none.
+    Dates and datetimes are taken alike. A table that is replaced whole is read by its `date`, if it has one; else a
+    window on it is `BadInput`.
     """
     if start is None and end is None:
         return "true"
-    if contract.window == "whole":
+    name = contract.window if contract.window != "whole" else "date"
+    if name not in contract.columns:
         raise BadInput(f"{contract.name} is replaced whole and has no window to read by")
-    column, parts = quote(contract.window), []
+    column, parts = quote(name), []
     for operator, bound in ((">=", start), ("<", end)):
         if bound is not None:
             parts.append(f"{column} {operator} {literal(bound)}")
