@@ -34,6 +34,10 @@ MOST: dict[str, Decimal] = {
     "precedence": Decimal(1_000_000),
     "gpu_count": Decimal(1_000_000),
 }
+# Digits after the point where fewer are reckoned with than the column holds.
+DIGITS: dict[str, int] = {"committed_spend": 9, "upfront_cost": 9, "recurring_cost": 9}
+# FOCUS quantities are DECIMAL(18,9): what a term's purchase row can hold.
+LARGEST_AMOUNT = Decimal(10) ** 9
 DOCUMENT_DEFAULTS = ("provider", "billing_account_id", "currency", "as_of", "source")
 
 

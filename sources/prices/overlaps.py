@@ -78,8 +78,9 @@ def _subjects(kind: str, row: Row) -> Iterator[Hashable]:
     if kind == "prices":
         subject = row["instance_type"] or ("any of", row["accelerator"])
         yield ("id", row["provider"], row["sku_price_id"], row["region"], row["as_of"])
-        yield ("use", row["provider"], row["sku_id"], row["region"], subject, row["billing_model"],
-               row["commitment_type"], row["pricing_unit"], row["as_of"])  # fmt: skip
+        # a node-hour takes one price for each unit, whatever its SKU
+        yield ("use", row["provider"], row["region"], subject, row["billing_model"], row["commitment_type"],
+               row["pricing_unit"], row["as_of"])  # fmt: skip
     elif kind == "owned_hardware":
         yield (row["provider"], row["region"], row["instance_type"], row["as_of"])
     elif kind == "energy_factors":

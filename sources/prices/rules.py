@@ -6,11 +6,14 @@ Belongs here: rules within a row. Not here: single values (`values.py`), rules b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from sources.prices.kinds import LARGEST_AMOUNT, WORDS
 from sources.prices.values import midnight, next_month
 
+_HOUR = timedelta(hours=1)
 Row = dict[str, Any]
 Broken = Iterator[tuple[str, str]]
 
@@ -82,9 +85,12 @@ def _broken_commitment(row: Row) -> Broken:
         yield wanted, f"missing: a {row['commitment_category']} commitment says it"
     if row[other] is not None:
         yield other, f"stands on a {row['commitment_category']} commitment, which has {wanted} instead"
-    units = ("Hours", "GPU-Hours") if usage else (row["currency"],)
+    units = WORDS["pricing_unit"] if usage else (row["currency"],)
     if row["commitment_unit"] not in units:
         yield "commitment_unit", f"must be {' or '.join(units)} for a {row['commitment_category']} commitment"
+    hours = -((row["starts_at"] - row["ends_at"]) // _HOUR)  # rounded up
+    if row[wanted] is not None and row[wanted] * hours >= LARGEST_AMOUNT:
+        yield wanted, f"over a term of {hours} hours is more than a FOCUS quantity holds; split the commitment"
     if row["is_capacity_reservation"] and not usage:
         yield "is_capacity_reservation", "true on a Spend commitment: money holds no capacity"
     yield from _broken_payment(row)

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from sources.prices.currencies import CURRENCIES
-from sources.prices.kinds import ABOVE_ZERO, CURRENCY_COLUMNS, LEAST, LIST_COLUMNS, MOST, WORDS
+from sources.prices.kinds import ABOVE_ZERO, CURRENCY_COLUMNS, DIGITS, LEAST, LIST_COLUMNS, MOST, WORDS
 from warehouse.contracts.model import Field
 from warehouse.errors import BadInput
 
@@ -35,7 +35,8 @@ def parse_value(field: Field, text: str) -> Any:
     """The value of a column from its text; `BadInput` says why it is none."""
     kind = field.arrow
     if pa.types.is_decimal(kind):
-        return _bounded(field.name, parse_decimal(text, kind.precision, kind.scale))
+        fewer = kind.scale - DIGITS.get(field.name, kind.scale)
+        return _bounded(field.name, parse_decimal(text, kind.precision - fewer, kind.scale - fewer))
     if pa.types.is_integer(kind):
         return int(_bounded(field.name, parse_decimal(text, 18, 0)))
     if field.name in WORDS:
@@ -57,8 +58,8 @@ def parse_decimal(text: str, precision: int, scale: int) -> Decimal:
     while significant and significant % 10 == 0:
         significant, exponent = significant // 10, exponent + 1
     if significant and exponent < -scale:
-        allowed = f"{scale} digits after the point" if scale else "whole numbers"
-        raise BadInput(f"has {-exponent} digits after the point; the column holds {allowed}, and nothing is rounded")
+        allowed = f"{scale} digits after the point are" if scale else "whole numbers are"
+        raise BadInput(f"has {-exponent} digits after the point; {allowed} kept, and nothing is rounded")
     if significant and len(str(significant)) + exponent > precision - scale:
         raise BadInput(f"is too large: the column holds {precision - scale} digits before the point")
     if not significant:

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from fleet.catalogue import ACCELERATORS
 from fleet.topology import SITES
 from sources.prices import KINDS, Cards, read_cards
+from sources.prices.values import parse_decimal
 from warehouse.contracts import CONTRACTS
 from warehouse.errors import BadInput
 
@@ -245,7 +248,9 @@ BAD_ROWS: list[tuple[str, dict[str, str | None], str, str]] = [
     ("commitments", {"payment_model": "All Upfront", "upfront_cost": "5"}, "recurring_cost", "contradicts"),
     ("commitments", {"payment_model": "Partial Upfront"}, "upfront_cost", "missing or 0"),
     ("commitments", {"recurring_cost": None}, "recurring_cost", "missing with payment_model No Upfront"),
-    ("commitments", {"commitment_unit": "EUR"}, "commitment_unit", "must be Hours or GPU-Hours"),
+    ("commitments", {"commitment_unit": "EUR"}, "commitment_unit", "must be Hours or GPU-Hours or"),
+    ("commitments", {"recurring_cost": "1.0000000001"}, "recurring_cost", "9 digits after the point are kept"),
+    ("commitments", {"committed_quantity": "114156"}, "committed_quantity", "a term of 8760 hours is more than"),
     ("commitments", {"ends_at": "2026-01-01"}, "ends_at", "must be after starts_at"),
     ("commitments", {"is_capacity_reservation": "maybe"}, "is_capacity_reservation", "neither true nor false"),
     ("commitments", {"eligible_instance_types": "a,a"}, "eligible_instance_types", "twice"),
@@ -316,7 +321,7 @@ def rows_refused(cards: Cards) -> list[int]:
     [
         ({}, {"valid_from_at": "2026-02-01"}),
         ({"valid_to_at": "2026-03-01"}, {"valid_from_at": "2026-02-28T23:59:59Z"}),
-        ({"sku_id": "s", "sku_price_id": "a"}, {"sku_id": "s", "sku_price_id": "b"}),
+        ({"sku_id": "s", "sku_price_id": "a"}, {"sku_id": "t", "sku_price_id": "b"}),
         ({"sku_price_id": "a"}, {"sku_price_id": "a", "instance_type": "other", "valid_from_at": "2026-02-01"}),
     ],
 )
@@ -337,7 +342,6 @@ def test_prices_that_hold_at_the_same_time_are_both_refused(
         {"region": "nb-east-1"},
         {"billing_model": "spot"},
         {"pricing_unit": "GPU-Hours"},
-        {"sku_id": "licence"},
         {"provider": "cirrus"},
     ],
 )
@@ -520,6 +524,32 @@ def test_kind_of_a_csv_can_be_given_and_of_a_yaml_not(tmp_path: Path) -> None:
 def test_names_from_a_file_cannot_steer_a_terminal(tmp_path: Path) -> None:
     text, _ = document("prices", PRICE | {'"\\e[2J"': "1", "list_unit_price": '"\\e[1m"'})
     assert all(m.isprintable() for m in read(tmp_path, text).refused)
+
+
+@given(st.decimals(min_value=0, max_value=Decimal("99999999999.999999999"), places=9), st.sampled_from("feg"))
+def test_a_number_is_what_it_says_in_any_spelling(number: Decimal, spelling: str) -> None:
+    text = f"{number:{spelling}}"
+    assert parse_decimal(text, 20, 9) == number
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data(), st.sampled_from(["cirrus.yaml", "onprem.yaml", "prices.csv"]))
+def test_no_damage_does_worse_than_being_refused(
+    tmp_path: Path, project_root: Path, data: st.DataObject, name: str
+) -> None:
+    folder = project_root / "docs" / "cost" / "cards"
+    text = (SOUND_CSV + LINE * 3).encode() if name.endswith(".csv") else (folder / name).read_bytes()
+    cut = data.draw(st.integers(0, len(text)))
+    junk = data.draw(
+        st.binary(max_size=6) | st.sampled_from([b"[", b"- ", b": ", b'"', b"\n", b"\t", b"{", b"*a", b"&a "])
+    )
+    skipped = data.draw(st.integers(0, 40))
+    try:
+        cards = read(tmp_path, text[:cut] + junk + text[cut + skipped :], name)
+    except BadInput as error:
+        assert str(tmp_path / name) in str(error)
+    else:
+        assert cards.tables or cards.refused
 
 
 @pytest.mark.parametrize("name", ["nimbus", "cirrus", "onprem"])
