@@ -92,7 +92,8 @@ class Plan:
         return self._exchange.price(fee, self.commitment.currency, self._currency, date_of(hour)) if fee else 0
 
     # FOCUS CommitmentDiscountQuantity of purchases adds up to what the term commits; partly upfront, each purchase
-    # has the part that its fee is of all fees (appendix, purchase scenario 3: 4,380 of 8,760 USD).
+    # has the part that its fee is of all fees (appendix, purchase scenario 3: 4,380 of 8,760 USD). Newer samples of
+    # the specification state the whole quantity on both, which would count it twice.
     def _upfront_quantity(self) -> int:
         c = self.commitment
         return half_up(c.quantity * c.hours * c.upfront, c.upfront + c.recurring * c.hours)

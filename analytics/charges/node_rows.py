@@ -76,7 +76,10 @@ select
     date_trunc('month', hour) + interval 1 month as billing_period_end_at,
     'Compute' as service_category, 'Virtual Machines' as service_subcategory,
     case when billing_model = 'owned' then 'Owned Hardware' else 'Virtual Machines' end as service_name,
-    sku_id, sku_price_id, case when sku_id is not null then sku_meter end as sku_meter,
+    -- FOCUS wants the SKU of everything committed to, so without a price it is the commitment's
+    coalesce(sku_id, commitment_type, commitment_category) as sku_id,
+    coalesce(sku_price_id, commitment_id || '/unit') as sku_price_id,
+    case when coalesce(sku_id, commitment_id) is not null then sku_meter end as sku_meter,
     case when sku_price_id is not null then details end as sku_price_details,
     case when plan is not null then 'Committed' when billing_model = 'spot' then 'Dynamic' else 'Standard' end
         as pricing_category,

@@ -3,7 +3,8 @@
 Unused rows carry prices as the FOCUS appendix does (commitment_discount_flexibility, zero percent utilization): the
 unused quantity at the list and contracted price of the SKU that was committed to, which is the on-demand price of the
 first eligible instance type. Where the commitment names none, or it is priced in another unit, the price is the
-commitment's own fee for a unit; under a Spend commitment a unit of money costs one.
+commitment's own fee for a unit; under a Spend commitment a unit of money costs one (appendix,
+commitment_discount_scenarios, flexible spend plan, 0 percent).
 Belongs here: columns of these rows. Not here: amounts.
 """
 
@@ -61,7 +62,7 @@ class Books:
                 "pricing_category": "Standard",
                 "pricing_unit": "Units" if p.is_upfront else "Hours",
                 "commitment_quantity": decimal(p.quantity, 9),
-                **_own_sku(c),
+                **_own_sku(c, kind),
                 **self._priced(p.count * NANO, p.price, p.price, Own(c.currency, p.price_in_own, p.price_in_own)),
                 "billed_cost": decimal((p.price or 0) * p.count, 9),
                 "effective_cost": Decimal(0),
@@ -147,10 +148,10 @@ class Books:
                 return sku, (listed, agreed, own)
         if c.category == "Spend":
             converted = self.exchange.price(NANO, c.currency, self.currency, day)
-            return _own_sku(c), (converted, converted, Own(c.currency, NANO, NANO))
+            return _own_sku(c, "unit"), (converted, converted, Own(c.currency, NANO, NANO))
         own_fee = _fee(c)
         fee = self.exchange.price(own_fee, c.currency, self.currency, day)
-        return _own_sku(c), (fee, fee, Own(c.currency, own_fee, own_fee))
+        return _own_sku(c, "unit"), (fee, fee, Own(c.currency, own_fee, own_fee))
 
     def _sku_price(self, c: Commitment, hour: int) -> Price | None:
         for instance_type in c.types if c.category == "Usage" else ():
@@ -167,7 +168,7 @@ class Books:
             "charge_scope": "commitment",
             "resource_id": c.commitment_id,
             "resource_name": c.name,
-            "resource_type": c.type,
+            "resource_type": "Commitment",
             "region": c.region,
             "service_category": "Compute",
             "service_subcategory": "Virtual Machines",
@@ -210,8 +211,9 @@ def commitment_columns(c: Commitment) -> Row:
     }
 
 
-def _own_sku(c: Commitment) -> Row:
-    return {"sku_id": c.type or c.category, "sku_price_id": c.commitment_id, "sku_meter": "Commitment"}
+def _own_sku(c: Commitment, what: str) -> Row:
+    """SKU columns of the commitment itself; `what`: which of its prices (a FOCUS SkuPriceId has one)."""
+    return {"sku_id": c.type or c.category, "sku_price_id": f"{c.commitment_id}/{what}", "sku_meter": "Commitment"}
 
 
 def _fee(c: Commitment) -> int:

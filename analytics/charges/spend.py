@@ -13,7 +13,7 @@ from datetime import date
 from fractions import Fraction
 
 from analytics.charges.currency import Exchange
-from analytics.charges.money import NANO, half_up
+from analytics.charges.money import NANO, deal, half_up
 from analytics.charges.pieces import Hour, Taken, Usage
 from analytics.charges.pricing import Card
 from analytics.charges.records import Commitment
@@ -55,7 +55,8 @@ class Market:
 def cover(commitment: Commitment, hour: Hour, offers: dict[int, Offer | None]) -> Taken:
     """Take of the hour's rows by saving, up to the committed money. `offers`: class of usage to its offer.
 
-    Money used is rounded half up at 1e-9; the last row takes the money that is left.
+    Money is counted exactly, the last row takes what is left of it; the money used by each row is stated in 1e-9 by
+    largest remainder.
     """
     eligible = []
     for i, row in enumerate(hour.rows):
@@ -63,18 +64,20 @@ def cover(commitment: Commitment, hour: Hour, offers: dict[int, Offer | None]) -
         if offer is not None and hour.left[i]:
             eligible.append((offer.order, i, offer.rate))
     eligible.sort()
-    taken, left = Taken(), commitment.quantity
+    taken, left, exact = Taken(), commitment.quantity * NANO, []
     for _, i, rate in eligible:
         quantity = hour.left[i]
-        if quantity * rate <= left * NANO:
-            used = half_up(quantity * rate, NANO)
-        else:
-            quantity, used = left * NANO // rate, left
+        money = quantity * rate
+        if money > left:
+            # cut, not rounded up: no usage is covered that was not paid
+            quantity, money = left // rate, left
             if not quantity:
                 continue
         hour.take(i, quantity)
-        taken.add(i, quantity, used)
-        left -= used
+        taken.add(i, quantity, 0)
+        exact.append(money)
+        left -= money
         if not left:
             break
+    taken.used = deal(half_up(sum(exact), NANO), exact) if exact else []
     return taken
