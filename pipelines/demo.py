@@ -1,7 +1,7 @@
 """The demo: a simulated fleet from its first job to the headline table.
 
-Belongs here: the order of its steps, and the figures it prints. Not here: writing the history (`simulated.py`),
-assets and checks (the main job runs them).
+Belongs here: the order of its steps, and the GPU-hours it prints. Not here: writing the history (`simulated.py`), money
+(`billing.py`, `costs.py`), assets and checks (the main job runs them).
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from pathlib import Path
 
 from fleet.model import FleetSpec, TraceJob
 from fleet.world import World
-from pipelines import building, console, simulated
+from pipelines import billing, building, console, simulated
+from pipelines.costs import print_costs
 from pipelines.reporting import write_stranding
 from pipelines.settings import Settings, load
 from sources.traces import Job, read_trace
@@ -80,6 +81,7 @@ def run(settings: Settings, spec: FleetSpec, out: Path | None, progress: Progres
             {"data": settings.data, "memory_limit": settings.memory_limit, "threads": settings.threads}
         ).settings
         written = simulated.write_history(lake, world, progress)
+        written |= billing.write_money(lake, world, progress)
         about = simulated.describe(world)
         del world  # its telemetry is worth a gigabyte, which the build can use
         past = written.get("raw.allocation_history", set())
@@ -174,6 +176,9 @@ def print_headline(
     print()
     print("capacity = allocated + unallocated + unavailable; allocated = utilized + stranded + unobserved")
     print(remainders(settings, *window))
+    print()
+    print_costs(settings, *window)
+    print()
     print("exports (simulated):")
     for path in paths:
         print(f"  {path}")

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from fleet.model import FleetSpec
 from fleet.world import World
+from pipelines.billing import foreign_money
 from pipelines.settings import FILES
 from warehouse.contracts import CONTRACTS
 from warehouse.durable import write_atomically
@@ -37,7 +38,7 @@ def _marker(lake: Lake) -> Path:
 
 
 def check_replaceable(lake: Lake) -> None:
-    """`BadInput` where the folder holds data of clusters that no earlier demo made; pending bodies of its own go."""
+    """`BadInput` where the folder holds clusters or money that no earlier demo made; pending bodies of its own go."""
     marker = _marker(lake)
     ours = set(json.loads(marker.read_text("utf-8"))["clusters"]) if marker.is_file() else set()
     found = _clusters(lake)
@@ -49,6 +50,11 @@ def check_replaceable(lake: Lake) -> None:
         raise BadInput(
             f"{lake.root} holds data of {', '.join(foreign)}, which no demo made; the demo replaces what it finds, "
             "so give it a folder of its own with --data"
+        )
+    if money := foreign_money(lake):
+        raise BadInput(
+            f"{lake.root} holds cards or bills that no demo made ({'; '.join(money)}); give the demo a folder of its "
+            "own with --data"
         )
     landing.delete(pending)
 
