@@ -155,16 +155,13 @@ def _list_and_contracted(sheet: Sheet) -> None:
     missing = {}
     for column in ("list_cost", "contracted_cost"):
         gap = pl.col(column).is_null() & ~refused_in(sheet, column)
-        missing[column] = sheet.df.select((gap | ((pl.col(column) == 0) & priced & paid)).fill_null(False).alias("m"))[
-            "m"
-        ]
+        gap |= (pl.col(column) == 0) & priced & paid
+        missing[column] = sheet.df.select(gap.fill_null(False).alias("m"))["m"]
     for column, price in (("list_cost", "list_unit_price"), ("contracted_cost", "contracted_unit_price")):
-        rows = sheet.df.with_row_index("i").filter(
-            missing[column] & (pl.col(price) > 0).fill_null(False) & pl.col("pricing_quantity").is_not_null()
-            & (pl.col("pricing_quantity") != 0)
-        )  # fmt: skip
-        products = [p * q for p, q in rows.select(price, "pricing_quantity").iter_rows()]
+        known = priced & (pl.col(price) > 0) & (pl.col("pricing_quantity") != 0)
+        rows = sheet.df.with_row_index("i").filter(missing[column] & known.fill_null(False))
         filled = rows["i"].to_list()
+        products = [p * q for p, q in rows.select(price, "pricing_quantity").iter_rows()]
         _set(sheet, filled, column, products, "filled from unit price and quantity")
         if filled:
             missing[column] = missing[column].scatter(filled, False)
