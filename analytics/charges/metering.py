@@ -59,13 +59,14 @@ counted as (
         p.*,
         (p.from_us - p.phase_us + p.unit_us - 1) // p.unit_us as begun_before,
         (p.to_us - p.phase_us + p.unit_us - 1) // p.unit_us as begun_until,
-        greatest(
+        -- of a run whose end is not known yet every begun unit counts; greatest() would skip the null
+        case when p.end_us is not null then greatest(
             case
                 when p.rounding = 'nearest' then (2 * (p.end_us - p.phase_us) + p.unit_us) // (2 * p.unit_us)
                 else (p.end_us - p.phase_us + p.unit_us - 1) // p.unit_us
             end,
             (p.minimum_us + p.unit_us - 1) // p.unit_us
-        ) as charged_units,
+        ) end as charged_units,
         coalesce(p.end_us > p.hour_us and p.end_us <= p.hour_us + 3600000000, false) as is_last
     from priced as p
 ),
