@@ -80,7 +80,7 @@ def compute(connection: duckdb.DuckDBPyConnection, start: date, end: date) -> pa
     plans = [Plan(c, exchange, currency) for c in read_commitments(connection)]
     credits = read_credits(connection)
     nodes = connection.sql(_NODES, params=[start, end]).to_arrow_table()
-    known = connection.execute("select min(hour), max(hour) from core.node_hours").fetchone()
+    known = connection.execute("select min(hour), max(hour) from core.node_hours").fetchall()[0]
     settled = _known_hours(known, first, last)
 
     # a connection of its own: names of temporary relations must not meet the caller's

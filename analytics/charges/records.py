@@ -281,8 +281,8 @@ def read_rates(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, str
 
 def read_currency(connection: duckdb.DuckDBPyConnection) -> str:
     """The setting `currency`: what costs are stated in."""
-    found = connection.execute("select max(value) from raw.settings where setting = 'currency'").fetchone()
-    return (found[0] if found else None) or "USD"
+    found = connection.execute("select max(value) from raw.settings where setting = 'currency'").fetchall()
+    return found[0][0] or "USD"
 
 
 def read_owned(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[str, Any]]:
