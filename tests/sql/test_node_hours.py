@@ -143,7 +143,7 @@ def test_same_node_name_in_two_clusters(lake: Lake) -> None:
         ({}, {"vpc.amazonaws.com/efa": 32}, 0, None),
         ({}, {"nvidia.com/gpu": 8, "vpc.amazonaws.com/efa": 32}, 8, None),
         ({"nvidia.com/gpu.count": "4", "nvidia.com/gpu.product": "Tesla-T4"}, {"nvidia.com/gpu": 4}, 4, "T4"),
-        ({"nvidia.com/gpu.replicas": "5", "nvidia.com/gpu.product": "Tesla-T4-SHARED"}, {"nvidia.com/gpu": 10}, 2, "T4"),
+        ({"nvidia.com/gpu.replicas": "5", "nvidia.com/gpu.product": "L4-SHARED"}, {"nvidia.com/gpu": 10}, 2, "L4"),
         (
             {"nvidia.com/mig.strategy": "single", "nvidia.com/gpu.count": "14",
              "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb"},
