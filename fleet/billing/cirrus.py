@@ -40,6 +40,7 @@ _RATES = (Decimal("1.0842"), Decimal("1.0867"), Decimal("1.0815"), Decimal("1.09
 _COMMITTED_A100 = Decimal("1.134")
 _BLOCK_L40S = Decimal("8.75")
 _BLOCK_DAYS = 35
+_CREDIT_A_NODE = Decimal(40)
 
 
 def book(nodes: Mapping[str, int], window: Window) -> PriceBook:
@@ -47,7 +48,7 @@ def book(nodes: Mapping[str, int], window: Window) -> PriceBook:
     return PriceBook(
         prices=tuple(_on_demand(window) + _spot(window)),
         commitments=tuple(_commitments(nodes, window)),
-        credits=(_credit(window),),
+        credits=(_credit(nodes, window),),
         exchange_rates=tuple(_rates(window)),
         owned_hardware=(),
         energy_factors=(
@@ -133,8 +134,9 @@ def _commitments(nodes: Mapping[str, int], window: Window) -> list[Commitment]:
     return out
 
 
-def _credit(window: Window) -> Credit:
+def _credit(nodes: Mapping[str, int], window: Window) -> Credit:
     day = midnight_from(window.start_at)
     return Credit(
-        PROVIDER, ACCOUNT, "cr-promo-88", "Start-up promotion", Decimal("800"), CURRENCY, day, day + DAY, day.date()
-    )
+        PROVIDER, ACCOUNT, "cr-promo-88", "Start-up promotion", _CREDIT_A_NODE * sum(nodes.values()), CURRENCY, day,
+        day + DAY, day.date(),
+    )  # fmt: skip

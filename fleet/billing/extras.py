@@ -69,8 +69,8 @@ def extras(provider: str, days: Window) -> Iterator[Line]:
 
 
 def tax(provider: str, billed: Sequence[Line], until: datetime) -> Line:
-    """The tax on what was billed, in whole cents, charged on the last day that is billed."""
-    amount = half_up(max(Fraction(0), sum((x.billed for x in billed), Fraction(0))) * TAX_SHARE[provider], 2)
+    """The tax on what was billed before credits, in whole cents, charged on the last day that is billed."""
+    amount = half_up(sum((x.billed for x in billed if x.kind != "credit"), Fraction(0)) * TAX_SHARE[provider], 2)
     return Line(
         kind="tax", start=until - DAY, end=until, description="Sales tax", billed=amount, effective=amount,
         pricing=None, frequency="One-Time", service=("Other", "Other (Other)", "Tax"),

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from fleet.billing import cirrus, nimbus, onprem
 from fleet.billing.accounts import account
-from fleet.billing.calendar import DAY, Window, first_of_month, midnight_from, months_of
+from fleet.billing.calendar import DAY, Window, first_of_month, midnight_from, months_of, whole_hours
 from fleet.billing.extras import extras, tax
 from fleet.billing.lines import Line
 from fleet.billing.money import COST, UNIT, Exchange, as_decimal, half_up
@@ -84,11 +84,21 @@ def _account(nodes: Sequence[Node], book: PriceBook, provider: str, window: Wind
     return Account(provider, account_id, currency, known, tuple(told), until)
 
 
-def converted(line: Line, rate: Fraction) -> tuple[Fraction, Fraction]:
-    """Billed and effective cost at a rate of exchange: unit prices first, as they are told, then what they make."""
-    if rate == 1:
+def converted(line: Line, exchange: Exchange, currency: str) -> tuple[Fraction, Fraction]:
+    """Billed and effective cost in another currency, by the rate of the day on which the line's period begins.
+
+    Unit prices first, as they are told, then what they make. A fee paid in advance is worth what it was on the day it
+    was paid, so that its hours add up to it in that currency too.
+    """
+    rate = exchange.rate(currency, line.start.date())
+    if currency == exchange.into:
         return line.billed, line.effective
-    if line.contracted_price is None or line.quantity is None or not line.billed:
+    c = line.commitment
+    if c is not None and line.status is not None:
+        upfront = Fraction(c.upfront_cost) / whole_hours(c.starts_at, c.ends_at)
+        paid = upfront * exchange.rate(currency, c.starts_at.date()) + Fraction(c.recurring_cost) * rate
+        return Fraction(0), _signed(line.effective * paid / (upfront + Fraction(c.recurring_cost)))
+    if line.contracted_price is None or line.quantity is None:
         return _signed(line.billed * rate), _signed(line.effective * rate)
     billed = _cost(line.contracted_price, line.quantity, rate)
     return billed, billed if line.effective == line.billed else _signed(line.effective * rate)
@@ -110,7 +120,7 @@ def fleet_invoices(billing: Billing) -> pa.Table:
     for a in billing.accounts:
         sums: dict[tuple[datetime, str], list[Fraction]] = {}
         for line in a.invoiced:
-            costs = converted(line, exchange.rate(a.currency, line.start.date()))
+            costs = converted(line, exchange, a.currency)
             total = sums.setdefault((first_of_month(line.start), line.kind), [Fraction(0)] * 4)
             for i, amount in enumerate((*costs, line.billed, line.effective)):
                 total[i] += amount

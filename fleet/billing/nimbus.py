@@ -31,6 +31,7 @@ _ACCELERATOR = {H100: "h100", A100: "a100-80", L4: "l4", "nb.v100.8x": "v100"}
 _RESERVED_H100 = Decimal("35.776")
 _RESERVED_L4 = Decimal("4.342")
 _PLANNED_SHARE = Decimal("0.45")
+_CREDIT_A_NODE = Decimal(65)
 _CENT = Decimal("0.01")
 
 
@@ -39,7 +40,7 @@ def book(nodes: Mapping[str, int], window: Window) -> PriceBook:
     return PriceBook(
         prices=tuple(_prices(window)),
         commitments=tuple(_commitments(nodes, window)),
-        credits=(_credit(window),),
+        credits=(_credit(nodes, window),),
         exchange_rates=(),
         owned_hardware=(),
         energy_factors=(
@@ -122,9 +123,9 @@ def _commitments(nodes: Mapping[str, int], window: Window) -> list[Commitment]:
     return out
 
 
-def _credit(window: Window) -> Credit:
+def _credit(nodes: Mapping[str, int], window: Window) -> Credit:
     day = midnight_from(window.start_at)
     return Credit(
-        PROVIDER, ACCOUNT, "nb-credit-2207", "Credit for an outage of the month before", Decimal("1500"), CURRENCY,
-        day, day + timedelta(days=1), day.date(),
+        PROVIDER, ACCOUNT, "nb-credit-2207", "Credit for an outage of the month before",
+        _CREDIT_A_NODE * sum(nodes.values()), CURRENCY, day, day + timedelta(days=1), day.date(),
     )  # fmt: skip

@@ -212,7 +212,7 @@ def test_a_small_fleet_by_hand() -> None:
         Fraction("8.684") * 720,
         Fraction("35.776") * 720,
     ]
-    assert [(x.billed, x.effective) for x in lines if x.kind == "credit"] == [(-1500, -1500)]
+    assert [(x.billed, x.effective) for x in lines if x.kind == "credit"] == [(-195, -195)]
 
 
 def test_hours_of_a_commitment_add_up_to_its_amortized_cost(billing) -> None:
