@@ -157,12 +157,14 @@ class _Import:
             except select source_sha256 from new_bills""")]  # fmt: skip
 
     def _refused_lines(self, orphans: list[str]) -> None:
-        """Refused lines stand beside the bills they were refused from, and go with them."""
+        """Refused lines stand beside the bills they were refused from, and go with them, month by month."""
         self.connection.execute(f"create temp view old_lines as {self.lake.relation(REJECTED)}")
         new = self._spooled(REJECTED, [f.rejected for f in self.files])
         self.connection.execute(f"create temp view new_lines as select * from {new}")
-        files = [f.sha256 for f in self.files] + orphans
-        gone = f"""(source_sha256 in ({_list(files)}) or source in ({_list([f.source for f in self.files])}))"""
+        given = f"source_sha256 in ({_list([f.sha256 for f in self.files])})"
+        named = f"source in ({_list([f.source for f in self.files])})"
+        replaced = f"source_sha256 in ({_list(orphans)}) and date in (select date from stale)"
+        gone = f"({given} or {named} or ({replaced}))"
         months = self._all(f"""
             select date from (
                 select date, {_content(REJECTED)} as content from new_lines group by date
