@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from warehouse.models import SQL_DIRECTORY, read_model
 from warehouse.sqltypes import conforming_columns, quote
 
 SUMMED = ("quantity", "cost", "exact_cost")
+# parsing a model costs more than running it over a few rows
+_model = lru_cache(read_model)
+_checks = lru_cache(load_checks)
 
 
 def rows(table: str, given: Iterable[Mapping[str, Any]]) -> pa.Table:
@@ -62,7 +66,7 @@ class Money:
         self, name: str, start: date = date(2026, 1, 1), end: date = date(2027, 1, 1), sql: Path = SQL_DIRECTORY
     ) -> list[dict[str, Any]]:
         """Run one model over [start, end), keep its rows as the table, and return them by key; the key is unique."""
-        contract, model = CONTRACTS[name], read_model(sql / f"{name.replace('.', '/')}.sql", name)
+        contract, model = CONTRACTS[name], _model(sql / f"{name.replace('.', '/')}.sql", name)
         bounds = {"start_at": datetime.combine(start, time()), "end_at": datetime.combine(end, time())}
         given = {p: bounds[p] for p in model.parameters}
         described = [(r[0], r[1]) for r in self.con.execute(f"describe {model.sql}", given or None).fetchall()]
@@ -76,4 +80,4 @@ class Money:
 
     def check(self, name: str, start: date = date(2026, 1, 1), end: date = date(2027, 1, 1)) -> list[dict[str, Any]]:
         """Rows that a check of sql/check finds wrong."""
-        return run_check(self.con, load_checks(SQL_DIRECTORY / "check")[name], start, end).shown
+        return run_check(self.con, _checks(SQL_DIRECTORY / "check")[name], start, end).shown
