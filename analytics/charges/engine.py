@@ -63,11 +63,14 @@ key: date, charge_id
 invariant: list_cost = list_unit_price x pricing_quantity; contracted_cost likewise"""
 
 _HOUR_US = 3_600_000_000
-_NODES = "select * from core.node_hours where date >= ? and date < ?"
+_NODES = """
+select * from core.node_hours where date >= ? and date < ? order by hour, resource_id, cluster, node, node_uid
+"""
 _KINDS = """
 select distinct provider, region, instance_type, accelerator, coalesce(capacity_type, '') = 'spot' as is_spot
 from node_hours order by all
 """
+_CLASS = "kind_id, rate_id, gpu_count"
 _INT, _TEXT, _BOOL = pa.int64(), pa.string(), pa.bool_()
 
 
@@ -85,7 +88,7 @@ def compute(connection: duckdb.DuckDBPyConnection, start: date, end: date) -> pa
 
     # a connection of its own: names of temporary relations must not meet the caller's
     with connection.cursor() as work:
-        work.register("node_hours", nodes)
+        work.register("node_hours", nodes.append_column("node_row", pa.array(range(len(nodes)), _INT)))
         usages = _meter(work, card, exchange, currency, span)
         settling = Settling(plans, usages, Market(card, exchange, currency))
         settlement = settling.settle(_rows(work, settling.coverable()), *settled)
@@ -122,10 +125,19 @@ def _meter(
     work.register("rates", _rates(rates, currency))
     work.register("rate_days", _rate_days(rates, exchange, currency, span))
     meter(work)
-    found = work.execute("select distinct usage, kind_id, rate_id, gpu_count from metered order by usage").fetchall()
+    classes = work.execute(f"select distinct {_CLASS} from metered order by all").fetchall()
     prices = list(rates)
-    usages = [Usage(kinds[kind], prices[rate], gpus) for _, kind, rate, gpus in found]
-    work.register("usages", _table([(i, details(u)) for i, u in enumerate(usages)], usage=_INT, details=_TEXT))
+    usages = [Usage(kinds[kind], prices[rate], gpus) for kind, rate, gpus in classes]
+    work.register("usages", _table(
+        [(i, *c, details(usages[i])) for i, c in enumerate(classes)], usage=_INT, kind_id=_INT, rate_id=_INT,
+        gpu_count=_INT, details=_TEXT,
+    ))  # fmt: skip
+    work.execute("""
+        create or replace temp view measured as
+        select m.*, u.usage from metered as m
+        inner join usages as u
+            on m.kind_id = u.kind_id and m.rate_id = u.rate_id and m.gpu_count is not distinct from u.gpu_count
+    """)
     return usages
 
 
@@ -134,25 +146,28 @@ def _rows(work: duckdb.DuckDBPyConnection, coverable: set[int]) -> dict[int, lis
     rows: defaultdict[int, list[Row]] = defaultdict(list)
     if coverable:
         query = f"""
-            select hour_us // {_HOUR_US}, row_id, usage, quantity, coalesce(capacity_type, '') = 'reserved'
-            from metered where quantity > 0 and usage in ({", ".join(map(str, sorted(coverable)))}) order by row_id
+            select hour_us // {_HOUR_US} as hour, row_id, usage, quantity, is_reserved
+            from measured where quantity > 0 and usage in ({", ".join(map(str, sorted(coverable)))}) order by row_id
         """
-        for hour, *row in work.execute(query).fetchall():
+        found = work.sql(query).to_arrow_table()
+        for hour, *row in zip(*(c.to_pylist() for c in found.columns), strict=True):
             rows[hour].append(Row(*row))
     return rows
 
 
 def _pieces(work: duckdb.DuckDBPyConnection, s: Settlement) -> pa.Table:
     """Pieces with the consumed quantity of each row dealt among them."""
-    touched = _table([(r,) for r in sorted(set(s.row_id))], row_id=_INT)
-    work.register("touched", touched)
-    consumed = dict(work.execute("select row_id, consumed from metered semi join touched using (row_id)").fetchall())
-    places: defaultdict[int, list[int]] = defaultdict(list)
+    work.register("touched", _table([(r,) for r in sorted(set(s.row_id))], row_id=_INT))
+    found = work.sql("select row_id, consumed from metered semi join touched using (row_id)").to_arrow_table()
+    consumed = dict(zip(found["row_id"].to_pylist(), found["consumed"].to_pylist(), strict=True))
+    parts = [consumed[row] for row in s.row_id]
+    several: defaultdict[int, list[int]] = defaultdict(list)
+    divided = {row for row, piece in zip(s.row_id, s.piece, strict=True) if piece}
     for place, row in enumerate(s.row_id):
-        places[row].append(place)
-    parts = [0] * len(s.row_id)
-    for row, own in places.items():
-        for place, part in zip(own, deal(consumed[row], [s.quantity[p] for p in own]), strict=True):
+        if row in divided:
+            several[row].append(place)
+    for row, places in several.items():
+        for place, part in zip(places, deal(consumed[row], [s.quantity[p] for p in places]), strict=True):
             parts[place] = part
     columns = {
         "row_id": (s.row_id, _INT),

@@ -19,37 +19,35 @@ _METER = """
 create or replace temp table metered as
 with present as (
     select
-        n.*, k.kind_id, epoch_us(n.hour) as hour_us,
-        case when epoch_us(n.created_at) < epoch_us(n.hour) + 3600000000 then epoch_us(n.created_at) end as began_us
+        n.node_row, n.date, k.kind_id, n.gpu_count, n.cpu_milli, n.memory_bytes, n.running_us,
+        epoch_us(n.hour) as hour_us, epoch_us(n.node_finished_at) as finished_us,
+        case when epoch_us(n.created_at) < epoch_us(n.hour) + 3600000000 then epoch_us(n.created_at) end as began_us,
+        coalesce(n.capacity_type, '') = 'reserved' as is_reserved
     from node_hours as n
     inner join kinds as k
         on n.provider is not distinct from k.provider and n.region is not distinct from k.region
         and n.instance_type is not distinct from k.instance_type and n.accelerator is not distinct from k.accelerator
         and (coalesce(n.capacity_type, '') = 'spot') = k.is_spot
+    where n.running_us > 0
 ),
 bounded as (
     select
         p.*, coalesce(p.began_us, p.hour_us) as phase_us, greatest(coalesce(p.began_us, 0), p.hour_us) as from_us,
         least(greatest(coalesce(p.began_us, 0), p.hour_us) + p.running_us, p.hour_us + 3600000000) as to_us,
-        case when epoch_us(p.node_finished_at) > coalesce(p.began_us, p.hour_us) then epoch_us(p.node_finished_at) end
-            as end_us
+        case when p.finished_us > coalesce(p.began_us, p.hour_us) then p.finished_us end as end_us
     from present as p
 ),
 priced as (
     select
-        b.*, s.rate_id, s.n, cast(r.unit_us as hugeint) as unit_us, cast(r.minimum_us as hugeint) as minimum_us,
-        r.rounding, r.pricing_unit,
-        case r.pricing_unit
+        b.*, s.rate_id, s.n, r.unit_us, r.minimum_us, r.rounding,
+        cast(case r.pricing_unit
             when 'Hours' then 1
-            when 'GPU-Hours' then cast(b.gpu_count as hugeint)
-            when 'vCPU-Hours' then cast(b.cpu_milli as hugeint)
-            else cast(b.memory_bytes as hugeint)
-        end as factor,
-        case r.pricing_unit
-            when 'vCPU-Hours' then cast(1000 as hugeint)
-            when 'GiB-Hours' then cast(1073741824 as hugeint)
-            else cast(1 as hugeint)
-        end as divisor
+            when 'GPU-Hours' then b.gpu_count
+            when 'vCPU-Hours' then b.cpu_milli
+            else b.memory_bytes
+        end as hugeint) as factor,
+        cast(case r.pricing_unit when 'vCPU-Hours' then 1000 when 'GiB-Hours' then 1073741824 else 1 end as hugeint)
+            as divisor
     from bounded as b
     inner join segments as s on b.kind_id = s.kind_id and b.hour_us >= s.from_us and b.hour_us < s.to_us
     inner join rates as r on s.rate_id = r.rate_id
@@ -77,12 +75,10 @@ spans as (
         case when c.is_last then c.charged_units else least(c.begun_until, coalesce(c.charged_units, c.begun_until)) end
             * c.unit_us as charged_until
     from counted as c
-    where c.running_us > 0
 )
 select
-    row_number() over (order by s.hour, s.resource_id, s.cluster, s.node, s.node_uid, s.n) - 1 as row_id,
-    dense_rank() over (order by s.kind_id, s.rate_id, s.gpu_count) - 1 as usage,
-    s.*, s.factor is null as is_unmeasured,
+    4 * s.node_row + s.n as row_id, s.node_row, s.n, s.date, s.hour_us, s.kind_id, s.rate_id, s.gpu_count,
+    s.is_reserved, s.factor is null as is_unmeasured,
     -- microseconds x factor x 1e9 / (3.6e9 x divisor), half up
     cast(coalesce(
         (10 * s.charged_until * s.factor + 18 * s.divisor) // (36 * s.divisor)
@@ -91,10 +87,7 @@ select
     cast(coalesce(
         (10 * (s.to_us - s.phase_us) * s.factor + 18 * s.divisor) // (36 * s.divisor)
         - (10 * (s.from_us - s.phase_us) * s.factor + 18 * s.divisor) // (36 * s.divisor), 0
-    ) as bigint) as consumed,
-    -- one machine listed twice in an hour has two node objects under one resource id
-    count(*) over (partition by s.hour, s.resource_id, s.n) > 1 as is_repeated_resource,
-    count(*) over (partition by s.hour, s.resource_id, s.node_uid, s.n) > 1 as is_repeated_object
+    ) as bigint) as consumed
 from spans as s
 """
 
@@ -104,6 +97,7 @@ def meter(connection: duckdb.DuckDBPyConnection) -> None:
 
     One row per node-hour and price: quantity and consumed in 1e-9 of the pricing unit; consumed is the presence
     itself, quantity what metering makes of it. Where the node's count of what is priced is unknown, both are 0 and
-    `is_unmeasured` says so. `row_id` counts in the order of hour and resource.
+    `is_unmeasured` says so. node_hours are numbered by `node_row` in the order of hour and resource; `row_id` keeps
+    that order (a node-hour has four prices at most, one for each pricing unit).
     """
     connection.execute(_METER)

@@ -30,18 +30,17 @@ _ROUNDED = "coalesce((cast({0} as hugeint) * {1} + 50000000) // 100000000, 0)"
 _SQL = f"""
 with pieced as (
     select
-        m.*, coalesce(p.piece, 0) as piece, coalesce(p.quantity, m.quantity) as part,
-        coalesce(p.consumed, m.consumed) as part_consumed, p.plan, p.used, p.effective, p.effective_in_own,
-        coalesce(p.is_unconverted, false) as is_unconverted
-    from metered as m
+        m.node_row, m.n, m.date, m.rate_id, m.usage, m.is_unmeasured, coalesce(p.piece, 0) as piece,
+        coalesce(p.quantity, m.quantity) as part, coalesce(p.consumed, m.consumed) as part_consumed, p.plan, p.used,
+        p.effective, p.effective_in_own, coalesce(p.is_unconverted, false) as is_unconverted
+    from measured as m
     left join pieces as p on m.row_id = p.row_id
 ),
 costed as (
     select
-        p.* exclude (pricing_unit, rounding, charged_before, charged_until, factor, divisor),
-        r.* exclude (rate_id, rounding, unit_us, minimum_us), d.list_price, d.contracted_price, d.is_unpriced,
+        p.*, r.* exclude (rate_id, rounding, unit_us, minimum_us), d.list_price, d.contracted_price, d.is_unpriced,
         d.is_unrated, u.details, c.* exclude (plan),
-        row_number() over (partition by p.hour, p.cluster, p.node, p.node_uid order by p.n, p.piece) - 1 as number,
+        row_number() over (partition by p.node_row order by p.n, p.piece) - 1 as number,
         case when p.plan is null then {_ROUNDED.format("d.contracted_price", "p.part")} else 0 end as billed,
         case when p.plan is null then {_ROUNDED.format("d.contracted_price", "p.part")} else p.effective end
             as amortized,
@@ -58,22 +57,28 @@ costed as (
     inner join rate_days as d on p.rate_id = d.rate_id and p.date = d.date
     inner join usages as u on p.usage = u.usage
     left join plans as c on p.plan = c.plan
+),
+-- one machine listed twice in an hour has two node objects under one resource id
+repeated as (
+    select hour, resource_id, count(*) > count(distinct node_uid) as is_object
+    from node_hours group by hour, resource_id having count(*) > 1
 )
 select
-    date, hour,
-    'computed/' || resource_id || '/' || strftime(hour, '%Y%m%dT%H') || '/' || number
-        || case when is_repeated_object then '/' || cluster || '/' || node || '/' || node_uid
-            when is_repeated_resource then '/' || node_uid else '' end as charge_id,
-    'node' as charge_scope, cluster, node, resource_id, node as resource_name,
+    h.date, h.hour,
+    'computed/' || h.resource_id || '/' || strftime(h.hour, '%Y%m%dT%H') || '/' || number
+        || case when x.is_object then '/' || cluster || '/' || node || '/' || node_uid
+            when x.hour is not null then '/' || node_uid else '' end as charge_id,
+    'node' as charge_scope, cluster, node, h.resource_id, node as resource_name,
     case when billing_model = 'owned' then 'Server' else 'Virtual Machine' end as resource_type,
     provider, billing_account_id, cast(null as varchar) as sub_account_id, cast(null as varchar) as invoice_id,
     provider as invoice_issuer, provider as service_provider, provider as host_provider, region, zone, instance_type,
-    accelerator, gpu_count, 'Usage' as charge_category, cast(null as varchar) as charge_class,
+    accelerator, h.gpu_count, 'Usage' as charge_category, cast(null as varchar) as charge_class,
     coalesce(price_description, coalesce(instance_type, accelerator, 'node') || ' without a known price')
         || case when plan is null then '' else ', covered by ' || commitment_label end as charge_description,
-    'Usage-Based' as charge_frequency, hour as charge_period_start_at, hour + interval 1 hour as charge_period_end_at,
-    date_trunc('month', hour) as billing_period_start_at,
-    date_trunc('month', hour) + interval 1 month as billing_period_end_at,
+    'Usage-Based' as charge_frequency, h.hour as charge_period_start_at,
+    h.hour + interval 1 hour as charge_period_end_at,
+    date_trunc('month', h.hour) as billing_period_start_at,
+    date_trunc('month', h.hour) + interval 1 month as billing_period_end_at,
     'Compute' as service_category, 'Virtual Machines' as service_subcategory,
     case when billing_model = 'owned' then 'Owned Hardware' else 'Virtual Machines' end as service_name,
     -- FOCUS wants the SKU of everything committed to, so without a price it is the commitment's
@@ -102,7 +107,9 @@ select
         ',', case when is_unpriced then 'no_price' end, case when is_unrated or is_unconverted then 'no_rate' end,
         case when is_unmeasured then 'no_quantity' end
     ), '') as flags
-from costed
+from costed as c
+inner join node_hours as h on c.node_row = h.node_row
+left join repeated as x on h.hour = x.hour and h.resource_id = x.resource_id
 """
 
 
@@ -129,5 +136,8 @@ def details(usage: Usage) -> str | None:
 
 
 def node_charges(connection: duckdb.DuckDBPyConnection, columns: Sequence[str]) -> pa.Table:
-    """Rows of the relations metered, pieces, rates, rate_days, usages and plans, in the given columns and order."""
+    """Rows of core.computed_charges in the given columns.
+
+    Reads the relations node_hours, measured (metered with its class of usage), pieces, rates, rate_days, usages, plans.
+    """
     return connection.sql(f"select {', '.join(columns)} from ({_SQL})").to_arrow_table()
