@@ -9,6 +9,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from assets.bills import load_bills
 from assets.cards import load_cards
@@ -66,7 +70,20 @@ def write_money(lake: Lake, world: World, progress: Callable[[str], None]) -> di
         refused += load_bills(lake, bills, run_id="demo").refusals
     if refused:
         raise RuntimeError(f"the simulated providers' own files were refused: {refused[0]}")
+    _name_sources(lake)
     invoices = fleet_invoices(billing)
     months = sorted(set(invoices.column("date").to_pylist()))
     lake.replace(INVOICES, invoices, months[0], months[-1] + DAY, run_id="demo", mark=False)
     return {"raw.bills": set(months), INVOICES: set(months)}
+
+
+def _name_sources(lake: Lake) -> None:
+    """Bills say which file they came from by its place in the data folder: a demo is the same in any folder."""
+    bills = lake.read("raw.bills")
+    for month in sorted(set(bills.column("date").to_pylist())):
+        rows = bills.filter(pc.equal(bills.column("date"), month))
+        at = rows.schema.get_field_index("source")
+        names = [str(Path(s).relative_to(lake.root)) if Path(s).is_relative_to(lake.root) else s
+                 for s in rows.column("source").to_pylist()]  # fmt: skip
+        rows = rows.set_column(at, rows.schema.field(at), pa.array(names, pa.string()))
+        lake.replace("raw.bills", rows, month, month + DAY, run_id="demo", mark=False)

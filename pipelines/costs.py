@@ -116,7 +116,7 @@ def commitment_lines(con: duckdb.DuckDBPyConnection, start: date, end: date) -> 
         share = f" ({float((used or ZERO) / whole):.0%})" if whole else ""
         balances = " + ".join((f"prepaid {money(opening)}", f"bought {money(bought)}"))
         lines.append(
-            f"{provider}, {name}: used {used:,.0f} {unit}{share}, unused {unused:,.0f}; {balances} - used "
+            f"commitment {provider}, {name}: used {used:,.0f} {unit}{share}, unused {unused:,.0f}; {balances} - used "
             f"{money(used_cost)} - unused {money(unused_cost)} = {money(closing)} {currency}"
         )
     return lines
@@ -169,7 +169,5 @@ def print_costs(settings: Settings, start: date, end: date) -> None:
     print()
     for line in proofs(rows, sums):
         print(line)
-    if commitments:
-        print("commitments (simulated), opening + bought - used - unused = closing:")
     for line in commitments:
-        print(f"  {line}")
+        print(line)
