@@ -32,7 +32,7 @@ def line(
     hours = Decimal((end - start) // HOUR) or Decimal(1)
     price = Decimal(cost)
     listed = (price * 3 / 2).quantize(Decimal("1e-9"))
-    usage = {
+    usage: dict[str, Any] = {
         "resource_id": resource, "provider": "aws", "billing_account_id": "acct", "charge_category": "Usage",
         "charge_frequency": "Usage-Based", "charge_period_start_at": start, "charge_period_end_at": end,
         "billing_period_start_at": MARCH, "billing_period_end_at": APRIL, "service_category": "Compute",
@@ -55,7 +55,7 @@ def flat(category: str, start: datetime, end: datetime, cost: str, /, **more: An
 
 
 def put_bills(lake: Lake, lines: Iterable[dict[str, Any]], **bill: Any) -> None:
-    """All bills of the lake: lines numbered from 2 in their order; one bill an account and month unless said otherwise."""
+    """All bills of the lake: lines are numbered from 2 in their order; one bill an account and month."""
     found = []
     for number, given in enumerate(lines, start=2):
         row = bill | given
@@ -71,7 +71,8 @@ def computed(resource: str | None, hour: datetime, cost: str = "1", /, **more: A
     """A computed charge of a node for an hour."""
     price = Decimal(cost)
     charge = {
-        "date": hour.date(), "hour": hour, "charge_id": f"computed/{resource}/{hour:%Y%m%dT%H}/0", "charge_scope": "node",
+        "date": hour.date(), "hour": hour, "charge_id": f"computed/{resource}/{hour:%Y%m%dT%H}/0",
+        "charge_scope": "node",
         "cluster": "c", "resource_id": resource, "provider": "aws", "charge_category": "Usage",
         "charge_frequency": "Usage-Based", "charge_period_start_at": hour, "charge_period_end_at": hour + HOUR,
         "billing_period_start_at": MARCH, "billing_period_end_at": APRIL, "service_category": "Compute",

@@ -199,7 +199,8 @@ def test_another_currency(lake: Lake) -> None:
     put_bills(lake, [
         line("aws:///eu-1a/i-m", at(1), at(2), "0.333333333", billing_currency="EUR"),
         line(N, at(2), None, "1", billing_currency="EUR"), line(N, at(3), None, "1", billing_currency="GBP"),
-        line(N, at(3), None, "1", billing_currency="JPY"), line(N, at(3), None, "1", billing_currency="EUR", list_cost=Decimal(7)),
+        line(N, at(3), None, "1", billing_currency="JPY"),
+        line(N, at(3), None, "1", billing_currency="EUR", list_cost=Decimal(7)),
     ])  # fmt: skip
     run(lake, BILLS, 1, 3)
     first = rows(lake, "core.billed_charges", node="m")
