@@ -186,7 +186,7 @@ def month() -> tuple[list[Row], list[Row]]:
     node2: Row = {"node": "gpu-2", "resource_id": "aurora:///gpu-2", "resource_name": "gpu-2"}
     spot: Row = {
         "cluster": "west", "node": "spot-1", "resource_id": "borealis:///spot-1", "resource_name": "spot-1",
-        "provider": "borealis", "billing_account_id": "b-1", "sub_account_id": None, "invoice_issuer": "reseller",
+        "provider": "borealis", "billing_account_id": "b-1", "sub_account_id": None, "invoice_issuer": "borealis",
         "service_provider": "borealis", "host_provider": "metalhall", "region": "west-1", "zone": None,
         "instance_type": "l4", "accelerator": "L4", "gpu_count": 3, "pricing_category": "Dynamic", "sku_id": "l4",
         "sku_price_id": "l4-spot", "sku_price_details": '{"InstanceType":"l4","GpuCount":3}',
@@ -194,6 +194,7 @@ def month() -> tuple[list[Row], list[Row]]:
         "list_cost": D("1.1"), "contracted_cost": D("1.1"), "billed_cost": D("1.1"),
         "effective_cost": D("1.1"), "pricing_currency": "EUR", "pricing_currency_list_unit_price": D(1),
         "pricing_currency_contracted_unit_price": D(1), "pricing_currency_effective_cost": D(1), "invoice_id": None,
+        "service_name": "Borealis Machines",
     }  # fmt: skip
     owned: Row = {
         "cluster": "hall", "node": "own-1", "resource_id": "hall/own-1", "resource_name": "own-1", "provider": "hall",
@@ -313,6 +314,7 @@ def month() -> tuple[list[Row], list[Row]]:
             charge_frequency="One-Time",
             service_category="Storage",
             service_subcategory="Block Storage",
+            service_name="Aurora Disks",
             **NO_SKU,
             **bill,
             **refund,

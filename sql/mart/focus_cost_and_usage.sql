@@ -40,6 +40,48 @@ charges as (
     from core.charges
     where date >= cast($start_at as date) and date < cast($end_at as date)
 ),
+-- Categories and subcategories of services in FOCUS 1.4; what a bill says differently is "Other".
+services as (
+    select category, subcategories
+    from (
+        values
+        ('AI and Machine Learning', ',AI Platforms,Bots,Generative AI,Machine Learning,Natural Language Processing,'),
+        ('Analytics', ',Analytics Platforms,Business Intelligence,Data Processing,Search,Streaming Analytics,'),
+        ('Business Applications', ',Productivity and Collaboration,'),
+        ('Compute', ',Containers,End User Computing,Quantum Compute,Serverless Compute,Virtual Machines,'),
+        (
+            'Databases',
+            ',Caching,Data Warehouses,Ledger Databases,NoSQL Databases,Relational Databases'
+            || ',Time Series Databases,'
+        ),
+        (
+            'Developer Tools',
+            ',Continuous Integration and Deployment,Developer Platforms,Development Environments'
+            || ',Quality Assurance,Source Code Management,'
+        ),
+        ('Multicloud', ',Multicloud Integration,'),
+        ('Identity', ',Identity and Access Management,'),
+        ('Integration', ',API Management,Messaging,Workflow Orchestration,'),
+        ('Internet of Things', ',IoT Analytics,IoT Platforms,'),
+        (
+            'Management and Governance',
+            ',Architecture,Compliance,Cost Management,Data Governance,Disaster Recovery'
+            || ',Endpoint Management,Observability,Support,'
+        ),
+        ('Media', ',Content Creation,Gaming,Media Streaming,Mixed Reality,'),
+        ('Migration', ',Data Migration,Resource Migration,'),
+        ('Mobile', ''),
+        (
+            'Networking',
+            ',Application Networking,Content Delivery,Network Connectivity,Network Infrastructure'
+            || ',Network Routing,Network Security,'
+        ),
+        ('Security', ',Secret Management,Security Posture Management,Threat Detection and Response,'),
+        ('Storage', ',Backup Storage,Block Storage,File Storage,Object Storage,Storage Platforms,'),
+        ('Web', ',Application Platforms,'),
+        ('Other', '')
+    ) as v(category, subcategories)
+),
 -- Commitment programs that could cover a charge: those of its provider for its region and instance type, and its own.
 kinds as (
     select distinct provider, region, instance_type, commitment_type from charges where is_eligible
@@ -48,7 +90,7 @@ programs as (
     select k.provider, k.region, k.instance_type, k.commitment_type, m.commitment_type as program
     from kinds as k
     inner join raw.commitments as m
-        on m.provider = k.provider and m.commitment_type is not null and not coalesce(m.is_capacity_reservation, false)
+        on m.provider = k.provider and m.commitment_type is not null
         and (m.region is null or m.region = '*' or m.region = k.region)
         and (
             m.eligible_instance_types is null
@@ -132,7 +174,7 @@ computed as (
         case when c.charge_scope = 'node' then h.holder_tags end as "AllocatedTags",
         c.zone as "AvailabilityZone", h.billed_cost as "BilledCost",
         coalesce(c.billing_account_id, c.provider) as "BillingAccountId",
-        cast(null as varchar) as "BillingAccountName",
+        coalesce(c.billing_account_id, c.provider) as "BillingAccountName",
         'Billing Account' as "BillingAccountType",
         c.billing_currency as "BillingCurrency", c.billing_period_end_at as "BillingPeriodEnd",
         c.billing_period_start_at as "BillingPeriodStart", c.capacity_reservation_id as "CapacityReservationId",
@@ -196,12 +238,13 @@ computed as (
             when c.charge_scope = 'commitment' then coalesce(c.resource_type, 'Commitment')
             else coalesce(c.resource_type, 'Resource')
         end as "ResourceType",
-        coalesce(c.service_category, 'Other') as "ServiceCategory",
+        coalesce(g.category, 'Other') as "ServiceCategory",
         coalesce(c.service_name, c.service_category, 'Other') as "ServiceName",
         coalesce(c.service_provider, c.provider) as "ServiceProviderName",
-        coalesce(
-            c.service_subcategory, 'Other (' || coalesce(c.service_category, 'Other') || ')'
-        ) as "ServiceSubcategory",
+        case
+            when position(',' || c.service_subcategory || ',' in g.subcategories) > 0 then c.service_subcategory
+            else 'Other (' || coalesce(g.category, 'Other') || ')'
+        end as "ServiceSubcategory",
         c.sku_id as "SkuId", c.sku_meter as "SkuMeter",
         case when c.sku_price_id is not null then c.sku_price_details end as "SkuPriceDetails",
         c.sku_price_id as "SkuPriceId", c.sub_account_id as "SubAccountId", c.sub_account_id as "SubAccountName",
@@ -228,6 +271,7 @@ computed as (
         cast(null as varchar) as x_statement_id
     from texts as h
     inner join charges as c on c.date = h.date and c.charge_id = h.charge_id
+    left join services as g on g.category = c.service_category
     left join listed as p
         on c.is_eligible and p.provider = c.provider and p.region is not distinct from c.region
         and p.instance_type is not distinct from c.instance_type

@@ -143,6 +143,7 @@ def close(lake: Lake, month: date, statement: str, issued_at: datetime) -> None:
     })  # fmt: skip
     table = given.rows_to_table("mart.cost_statement", heads)
     lake.replace("mart.cost_statement", table, date(2026, 1, 1), date(2027, 1, 1))
+    lake.publish_tables(f"closed-{statement}", lake.newest().tables)  # no build publishes frozen tables
 
 
 def totals(rows: list[given.Row]) -> dict[str, D]:
