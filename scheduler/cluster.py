@@ -38,6 +38,7 @@ class Cluster:
         self.flavors = tuple(dict.fromkeys(n.flavor for n in self.nodes))
         self.of_flavor = {f: np.array([n.flavor == f for n in self.nodes], dtype=bool) for f in self.flavors}
         self.placements: dict[str, tuple[Job, Placement]] = {}
+        self.free_milli = int(self.device_free.sum())
 
     def capacity(self) -> dict[str, int]:
         """Milli-GPU of every flavor on schedulable nodes."""
@@ -45,6 +46,12 @@ class Cluster:
         for node, is_schedulable in zip(self.nodes, self.is_schedulable, strict=True):
             totals[node.flavor] += node.gpus * MILLI if is_schedulable else 0
         return totals
+
+    def emptied(self) -> Cluster:
+        """The same nodes with nothing on them."""
+        other = Cluster(self.nodes)
+        other.is_schedulable = self.is_schedulable.copy()
+        return other
 
     def free_whole(self) -> int:
         """Untouched devices on schedulable nodes."""
@@ -96,6 +103,7 @@ class Cluster:
             row = self.device_free[pod.node]
             for device, milli in pod.devices:
                 row[device] += sign * milli
+                self.free_milli += sign * milli
             self.cpu[pod.node] += sign * shape.cpu_milli
             self.memory[pod.node] += sign * shape.memory_mib
             self.whole[pod.node] = int((row == MILLI).sum())

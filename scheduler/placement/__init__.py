@@ -1,7 +1,7 @@
 """Where a gang goes: the seam that placement stands behind, and plain best-fit.
 
-A placer gets a cluster, what a gang asks for and the free capacity it may use (never more than the cluster's) and returns places for
-the whole gang or None. It changes nothing.
+A placer gets a cluster, what a gang asks for and the free capacity it may use (never more than the cluster has), and
+returns places for the whole gang or None. It changes nothing.
 """
 
 from __future__ import annotations

@@ -1,0 +1,31 @@
+"""The one order of the queue, as a key: lower comes first.
+
+Critical jobs, then aged ones in the order of submission, then by priority (higher first), share of the job's queue
+(lower first), predicted run time (shorter first), submission, id. The id makes it total: two jobs never tie.
+"""
+
+from __future__ import annotations
+
+from scheduler.pending import Waiting
+from scheduler.policy import Policy
+from scheduler.usage import Usage
+
+Key = tuple[int, int, int, int, int, int, str]
+
+
+def key(waiting: Waiting, usage: Usage, policy: Policy, now: int) -> Key:
+    """The place of a waiting job at `now` (us)."""
+    job = waiting.job
+    is_aged = policy.age_limit_us is not None and now - job.submit_us >= policy.age_limit_us
+    if is_aged:
+        return (0 if job.is_critical else 1, 0, 0, 0, 0, job.submit_us, job.job_id)
+    share = usage.share_ppm(job.queue, now) // policy.share_step_ppm if policy.by_share else 0
+    return (
+        0 if job.is_critical and policy.by_priority else 1,
+        1 if policy.age_limit_us is not None else 0,
+        -job.priority if policy.by_priority else 0,
+        share,
+        waiting.predicted_us if policy.by_duration else 0,
+        job.submit_us,
+        job.job_id,
+    )

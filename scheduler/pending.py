@@ -1,0 +1,107 @@
+"""What waits, sorted so that a cycle looks at few jobs: one bucket for jobs that any snapshot answers alike.
+
+Jobs of one bucket share queue, class, priority and shapes: where the first of them does not fit, none does, so 5,000
+identical jobs cost one test. Belongs here: buckets, their inner order, who has aged. Not here: the order between
+buckets (`order.py`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scheduler.model import Job
+
+BucketKey = tuple[str, bool, int, tuple[object, ...]]
+# (predicted or 0, submit, id): the order inside a bucket
+Place = tuple[int, int, str]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A job that waits, with the run time predicted for it when it came (us)."""
+
+    job: Job
+    predicted_us: int
+
+
+@dataclass
+class Bucket:
+    """Jobs alike but for their run time, in order; `places[i]` belongs to `items[i]`."""
+
+    key: BucketKey
+    places: list[Place] = field(default_factory=list)
+    items: dict[str, Waiting] = field(default_factory=dict)
+    _predicted: np.ndarray | None = None
+
+    @property
+    def first(self) -> Waiting:
+        """The job to be looked at first."""
+        return self.items[self.places[0][2]]
+
+    def first_within(self, most_us: int) -> Waiting | None:
+        """The first job predicted to run no longer than `most_us`."""
+        if self._predicted is None:
+            self._predicted = np.array([self.items[p[2]].predicted_us for p in self.places], dtype=np.int64)
+        short = self._predicted <= most_us
+        k = int(np.argmax(short)) if len(short) else 0
+        return self.items[self.places[k][2]] if len(short) and short[k] else None
+
+
+class Pending:
+    """All waiting jobs. `by_duration`: inside a bucket the shortest first, else the first submitted."""
+
+    def __init__(self, by_duration: bool) -> None:
+        self.by_duration = by_duration
+        self.buckets: dict[BucketKey, Bucket] = {}
+        self.waiting: dict[str, Waiting] = {}
+        self._by_submit: list[tuple[int, str]] = []
+
+    def __len__(self) -> int:
+        return len(self.waiting)
+
+    def add(self, waiting: Waiting) -> Bucket:
+        """Queue a job; a requeued one takes the place that its submission gives it."""
+        job = waiting.job
+        if job.job_id in self.waiting:
+            raise ValueError(f"{job.job_id} waits already")
+        key = (job.queue, job.is_critical, job.priority, job.shape_key)
+        bucket = self.buckets.get(key)
+        if bucket is None:
+            bucket = self.buckets[key] = Bucket(key)
+        insort(bucket.places, self._place(waiting))
+        bucket.items[job.job_id] = waiting
+        bucket._predicted = None
+        self.waiting[job.job_id] = waiting
+        insort(self._by_submit, (job.submit_us, job.job_id))
+        return bucket
+
+    def remove(self, job_id: str) -> Waiting:
+        """Take a job out of the queue; `KeyError` where it does not wait."""
+        waiting = self.waiting.pop(job_id)
+        job = waiting.job
+        key = (job.queue, job.is_critical, job.priority, job.shape_key)
+        bucket = self.buckets[key]
+        del bucket.places[bisect_left(bucket.places, self._place(waiting))]
+        del bucket.items[job_id]
+        bucket._predicted = None
+        if not bucket.places:
+            del self.buckets[key]
+        del self._by_submit[bisect_left(self._by_submit, (job.submit_us, job_id))]
+        return waiting
+
+    def oldest(self) -> Iterator[Waiting]:
+        """Waiting jobs in the order of submission, then id."""
+        for _, job_id in self._by_submit:
+            yield self.waiting[job_id]
+
+    def aged(self, before_us: int) -> list[Waiting]:
+        """Jobs submitted at or before `before_us`, in the order of submission."""
+        upto = bisect_left(self._by_submit, (before_us + 1, ""))
+        return [self.waiting[job_id] for _, job_id in self._by_submit[:upto]]
+
+    def _place(self, waiting: Waiting) -> Place:
+        return (waiting.predicted_us if self.by_duration else 0, waiting.job.submit_us, waiting.job.job_id)

@@ -1,0 +1,58 @@
+"""What a queue may be told to do: the switches of the cycle, and the named sets of them that are compared.
+
+Each mechanism has a switch of its own, so that a replay can show what it is worth. Belongs here: switches and limits.
+Not here: what they switch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from scheduler.model import HOUR_US, SECOND_US
+
+Backfill = Literal["none", "easy", "conservative"]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Switches of one cycle.
+
+    `backfill`: none (the first job that does not fit blocks all behind it), easy (it gets a reservation that others may
+    not delay), conservative (every waiting job gets one, up to `depth`). `age_limit_us`: a job that has waited longer
+    comes before all but critical ones, in the order of submission, and gets a reservation of its own. Order switches:
+    `by_priority`, `by_share`, `by_duration`; without any, the order is that of submission.
+    """
+
+    name: str
+    backfill: Backfill = "easy"
+    by_priority: bool = True
+    by_share: bool = True
+    by_duration: bool = True
+    age_limit_us: int | None = 12 * HOUR_US
+    half_life_us: int | None = None
+    share_step_ppm: int = 1
+    depth: int = 500
+    is_sticky: bool = True
+    with_preemption: bool = True
+    min_run_us: int = HOUR_US
+    gang_patience_us: int = 60 * SECOND_US
+
+    def without(self, **changes: object) -> Policy:
+        """The policy with some switches set otherwise."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+
+_PLAIN = Policy(
+    "plain", by_priority=False, by_share=False, by_duration=False, age_limit_us=None, is_sticky=False,
+    with_preemption=False,
+)  # fmt: skip
+POLICIES: dict[str, Policy] = {
+    p.name: p
+    for p in (
+        _PLAIN.without(name="fifo", backfill="none"),
+        _PLAIN.without(name="easy", backfill="easy"),
+        _PLAIN.without(name="conservative", backfill="conservative"),
+        Policy("strandline"),
+    )
+}
