@@ -37,8 +37,9 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         ) as t(date, billing_currency, effective_cost, billed_cost)""",
         "create table raw.fleet_invoices as select date '2026-06-01' as date, 300.0::decimal(28, 10) as billed_cost, "
         "'USD' as billing_currency",
-        """create table mart.commitment_balance_daily as select * from (values
-            (date '2026-06-01', 'nimbus', 'c1', 'plan', 'USD', 20.0, 4.0, 100.0, 120.0::decimal(28, 10), 70.0, 30.0, 20.0, 'USD'),
+        """create table mart.commitment_balance_daily as
+        select * replace (cast(closing_balance as decimal(28, 10)) as closing_balance) from (values
+            (date '2026-06-01', 'nimbus', 'c1', 'plan', 'USD', 20.0, 4.0, 100.0, 120.0, 70.0, 30.0, 20.0, 'USD'),
             (date '2026-06-02', 'nimbus', 'c1', 'plan', 'USD', 20.0, 4.0, 120.0, 214.5, 124.5, 20.0, 10.0, 'USD')
         ) as t(date, provider, commitment_id, commitment_name, commitment_unit, used_quantity, unused_quantity,
             opening_balance, closing_balance, purchased_cost, used_cost, unused_cost, billing_currency)""",
