@@ -7,6 +7,8 @@ Belongs here: finding and taking back such rows. Does not: writing frozen tables
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from warehouse import delta
 from warehouse.engine import relation_sql
 from warehouse.lake import Lake
@@ -26,6 +28,14 @@ def settle(lake: Lake) -> list[str]:
             if set(newest.files if newest else ()) != set(told.files if told else ()):
                 _take_back(lake, name, told)
                 changed.append(name)
+        if changed and published is not None:
+            # the same rows in new files: published, so that they are not taken for new ones the next time
+            entries = {**published.tables}
+            for name in changed:
+                version = lake.newest_version(name)
+                assert version is not None
+                entries[name] = version
+            lake.publish_tables(f"settle-{datetime.now(UTC):%Y%m%dT%H%M%S%f}", entries, f"as {published.build_id}")
         return changed
 
 
