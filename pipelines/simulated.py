@@ -130,13 +130,23 @@ def _replace(lake: Lake, name: str, table: pa.Table, start: date, end: date) -> 
 
 
 def clear_beyond(lake: Lake, kept: Mapping[str, set[date]], window: tuple[date, date]) -> None:
-    """Empty what an earlier demo left: days not in `kept`, and in core and mart outside of the window [start, end)."""
+    """Empty what an earlier demo left: days not in `kept`, and in core and mart outside of the window [start, end).
+
+    Months that somebody closed on an earlier demo go too: nothing of what they tell is in the folder any more.
+    """
     for name, contract in CONTRACTS.items():
         if contract.window == "whole" or lake.version(name) is None:
             continue
-        inside = kept.get(name, set()) | (set() if contract.layer == "raw" else _days(*window))
+        rebuilt = contract.layer != "raw" and not contract.frozen
+        inside = kept.get(name, set()) | (_days(*window) if rebuilt else set())
         for start, end in contiguous(d for d in lake.dates(name) if d not in inside):
             _replace(lake, name, contract.arrow_schema.empty_table(), start, end)
+    published = lake.published()
+    frozen = {name for name, contract in CONTRACTS.items() if contract.frozen}
+    if published is not None and frozen & published.tables.keys():
+        # builds publish frozen tables as they are published
+        left = {name: version for name, version in published.tables.items() if name not in frozen}
+        lake.publish_tables("demo", left, "months closed on an earlier demo are gone")
 
 
 def _days(start: date, end: date) -> set[date]:

@@ -191,10 +191,17 @@ def test_another_fleet_in_the_same_folder(copied: Billed) -> None:
     spec = replace(SPEC, seed=6, days=1, end_at=SPEC.end_at.replace(day=3, month=5))
     lake, world = Lake(copied.root), World.build(spec)
     start, end = simulated.spec_window(spec)
+    statement, month = "mart.cost_statement", date(2026, 5, 1)
+    row = {"date": month, "statement_id": "s", "cost_part": "holder"}
+    lake.replace(statement, pa.Table.from_pylist([row], schema=CONTRACTS[statement].arrow_schema), month, end)
+    version = lake.newest_version(statement)
+    assert version is not None
+    lake.publish_tables("closed", {**lake.published().tables, statement: version})
     with lake.writer():
         simulated.check_replaceable(lake)
         written = billing.write_money(lake, world, lambda _: None)
         simulated.clear_beyond(lake, written, (start, end))
+    assert not lake.dates(statement) and statement not in lake.published().tables
     assert lake.dates("raw.bills") == lake.dates("raw.fleet_invoices") == [date(2026, 5, 1)]
     terms = lake.read("raw.commitments").column("starts_at").to_pylist()
     assert max(terms).date() < date(2026, 5, 3)
