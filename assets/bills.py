@@ -18,13 +18,15 @@ import duckdb
 from assets.recorded import raw_dates
 from sources.bills import Refusal, Spooled, spool
 from warehouse.contracts import CONTRACTS
-from warehouse.engine import open_database
+from warehouse.engine import escape_glob, open_database
 from warehouse.lake import Lake
 from warehouse.scratch import spill_directory
 from warehouse.sqltypes import literal, quote
 
 BILLS, REJECTED = "raw.bills", "raw.rejected_bill_lines"
 SHOWN = 20
+# Of the engine that compares and replaces. Row groups are 250,000 wide rows, and each thread holds one.
+MEMORY, THREADS = "900MiB", 1
 # Lines of a bill's second file count on from here, of its third from twice that: source_line stays unique in a bill.
 LINES_OF_A_PART = 1_000_000_000
 
@@ -63,7 +65,7 @@ def load_bills(lake: Lake, paths: Sequence[Path], run_id: str = "", provider: st
             report.rows += read.rows
             report.refused += read.refused
             report.refusals += read.refusals[: SHOWN - len(report.refusals)]
-        with lake.writer(), open_database(lake.root) as connection:
+        with lake.writer(), open_database(lake.root, memory_limit=MEMORY, threads=THREADS) as connection:
             _Import(lake, connection, list(files.values()), report, run_id).run()
         return report
     finally:
@@ -77,12 +79,7 @@ class _Import:
         self.lake, self.connection, self.files, self.report, self.run_id = lake, connection, files, report, run_id
 
     def run(self) -> None:
-        columns = CONTRACTS[BILLS].columns
-        # Numbering parts sorts all rows; a single file has none.
-        line = _PART if len(self.files) > 1 else "source_line"
-        chosen = ", ".join(quote(c) if c != "source_line" else f"{line} as source_line" for c in columns)
-        new = self._spooled(BILLS, [f.bills for f in self.files])
-        self.connection.execute(f"create temp view new_bills as select {chosen} from {new}")
+        self._new_bills()
         self.connection.execute(f"create temp view old_bills as {self.lake.relation(BILLS)}")
         self._compare()
         months = [m for (m,) in self._all("select distinct date from touched order by date")]
@@ -94,12 +91,26 @@ class _Import:
             self._replace(BILLS, month, f"""
                 select * from new_bills where date = {literal(month)}
                 union all
-                select * from old_bills where date = {literal(month)} and bill_id not in (select bill_id from stale)
-                order by bill_id, source_line""")  # fmt: skip
+                select * from old_bills
+                where date = {literal(month)} and bill_id not in (select bill_id from stale)""")  # fmt: skip
         self._refused_lines(orphans)
 
+    def _new_bills(self) -> None:
+        """View `new_bills`: all rows of the files, their lines numbered through the parts of each bill."""
+        new = self._spooled(BILLS, [f.bills for f in self.files])
+        self.connection.execute(f"""
+            create temp table parts as
+            select bill_id, source_sha256,
+            {LINES_OF_A_PART} * (row_number() over (partition by bill_id order by source_sha256) - 1) as first_line
+            from (select distinct bill_id, source_sha256 from {new})""")
+        chosen = ", ".join("n.source_line + p.first_line as source_line" if c == "source_line" else f"n.{quote(c)}"
+                           for c in CONTRACTS[BILLS].columns)  # fmt: skip
+        self.connection.execute(f"""
+            create temp view new_bills as
+            select {chosen} from {new} as n inner join parts as p using (bill_id, source_sha256)""")
+
     def _spooled(self, table: str, paths: list[Path | None]) -> str:
-        found = [literal(str(p)) for p in paths if p is not None]
+        found = [literal(escape_glob(str(p))) for p in paths if p is not None]
         if found:
             return f"read_parquet([{', '.join(found)}])"
         return f"({self.lake.relation(table)} limit 0)"
@@ -183,15 +194,11 @@ class _Import:
 
     def _replace(self, table: str, month: date, query: str) -> None:
         with self.lake.stage(table, month, month + timedelta(days=1), self.connection) as staged:
-            staged.add_query(query, {}, f"{table} of {month:%Y-%m}")
+            staged.write_query(query, {}, f"{table} of {month:%Y-%m}", month)
             self.lake.commit(staged, self.run_id)
 
     def _all(self, query: str) -> list[tuple]:
         return self.connection.execute(query).fetchall()
-
-
-_PART = (f"source_line + {LINES_OF_A_PART} * "
-         "(dense_rank() over (partition by bill_id order by source_sha256) - 1)")  # fmt: skip
 
 
 def _content(table: str) -> str:

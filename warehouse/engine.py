@@ -55,8 +55,8 @@ def open_database(
     return connection
 
 
-def _escape_glob(path: str) -> str:
-    # a file list is still a list of globs to DuckDB
+def escape_glob(path: str) -> str:
+    """The path as DuckDB has to be given it: a list of files is still a list of globs to it."""
     return "".join(f"[{c}]" if c in "[*?" else c for c in path)
 
 
@@ -72,7 +72,7 @@ def relation_sql(contract: Table, directory: Path, files: Sequence[str], *, evol
     if not files:
         return empty
     columns = ", ".join(f"cast({quote(name)} as {type_}) as {quote(name)}" for name, type_ in types)
-    paths = ", ".join(literal(_escape_glob(str(directory / f))) for f in files)
+    paths = ", ".join(literal(escape_glob(str(directory / f))) for f in files)
     options = ["hive_partitioning = false"]
     if contract.partition_by:
         options = ["hive_partitioning = true", "hive_types = {'date': DATE}"]
