@@ -15,7 +15,7 @@ from fleet.model import FleetSpec, TraceJob
 from fleet.world import World
 from pipelines import billing, building, console, simulated
 from pipelines.costs import print_costs
-from pipelines.reporting import write_stranding
+from pipelines.reporting import write_cost, write_stranding
 from pipelines.settings import Settings, load
 from sources.traces import Job, read_trace
 from warehouse import runner
@@ -90,8 +90,8 @@ def run(settings: Settings, spec: FleetSpec, out: Path | None, progress: Progres
     progress("exporting")
     folder = out or settings.data / "exports"
     paths = export_marts(settings.data, folder)
-    page = write_stranding(settings, None, start, end)
-    print_headline(settings, spec, about, (start, end), paths, page)
+    pages = [p for p in (write_stranding(settings, None, start, end), write_cost(settings, None, start, end)) if p]
+    print_headline(settings, spec, about, (start, end), paths, pages)
 
 
 def build(lake: Lake, settings: Settings, start: date, end: date, past: set[date], progress: Progress) -> None:
@@ -160,7 +160,7 @@ def print_headline(
     about: Mapping[str, int],
     window: tuple[date, date],
     paths: Sequence[Path],
-    page: Path,
+    pages: Sequence[Path],
 ) -> None:
     """The result on stdout."""
     source = "a job trace" if spec.jobs is not None else f"seed {spec.seed}"
@@ -179,10 +179,11 @@ def print_headline(
     print()
     print_costs(settings, *window)
     print()
-    print("exports (simulated):")
-    for path in paths:
+    forms = sorted({p.suffix for p in paths})
+    print(f"exports (simulated), each as {' and '.join(forms)}:")
+    for path in dict.fromkeys(p.with_suffix("") for p in paths):
         print(f"  {path}")
-    print(f"report (simulated):\n  {page}")
+    print("reports (simulated):", *pages, sep="\n  ")
     sys.stdout.flush()
     data = "" if settings.data == Path("data") else f" --data {settings.data}"
     console.say(f'next: strandline query "select * from mart.stranding_hourly limit 10"{data}   strandline ui{data}')

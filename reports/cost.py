@@ -165,7 +165,7 @@ def _groups(kind: str, groups: Sequence[tuple[str, Money]]) -> str:
     ]
     head = _head(kind, "", "cost", "stranded", "share", "per held GPU-hour", "per utilized GPU-hour")
     keys = "".join(f'<span><i style="background:{COLOURS[n]}"></i>{n}</span>' for n in HELD)
-    return f'<table class="groups">{head}<tbody>{"".join(rows)}</tbody></table><p class="legend">{keys}</p>'
+    return f'<table class="groups priced">{head}<tbody>{"".join(rows)}</tbody></table><p class="legend">{keys}</p>'
 
 
 def _head(*columns: str) -> str:
@@ -200,11 +200,14 @@ def _parts(found: Findings) -> str:
         for name, m in found.parts
     ]
     t = found.total
+    bought = dict(found.parts).get("commitment_purchase", Money())
     rows.append(
-        f'<tr class="total"><th scope="row">all</th><td>{whole(t.list)}</td><td>{whole(t.contracted)}</td>'
-        f"<td>{whole(t.billed)}</td><td>{t.effective:,.2f}</td></tr>"
+        f'<tr class="total"><th scope="row">all</th><td>{whole(t.list - bought.list)}</td>'
+        f"<td>{whole(t.contracted - bought.contracted)}</td>"
+        f"<td>{t.billed:,.2f}</td><td>{t.effective:,.2f}</td></tr>"
     )
-    return _table(_head("part", "list", "contracted", "billed", "effective"), rows)
+    note = '<p class="note">All of list and contracted leaves bought commitments out: what they cover is there already.</p>'
+    return _table(_head("part", "list", "contracted", "billed", "effective"), rows) + note
 
 
 def _commitments(commitments: Sequence[Commitment]) -> str:

@@ -77,7 +77,7 @@ def test_parts_add_up_to_the_total(filled: duckdb.DuckDBPyConnection) -> None:
     found = cost_marts.read(filled, DAY, NEXT)
     assert sum(m.effective for _, m in found.parts) == found.total.effective == Decimal(950)
     assert [name for name, _ in found.parts] == ["holder", "unallocated", "committed_unused", "credit"]
-    assert re.search(r"all 1,045 1,045 950 950\.00", text_of(cost.render(filled, DAY, NEXT)))
+    assert re.search(r"all 1,045 1,045 950\.00 950\.00", text_of(cost.render(filled, DAY, NEXT)))
 
 
 def test_names_are_escaped(filled: duckdb.DuckDBPyConnection) -> None:
