@@ -206,7 +206,7 @@ def _parts(found: Findings) -> str:
         f"<td>{whole(t.contracted - bought.contracted)}</td>"
         f"<td>{t.billed:,.2f}</td><td>{t.effective:,.2f}</td></tr>"
     )
-    note = '<p class="note">All of list and contracted leaves bought commitments out: what they cover is there already.</p>'
+    note = '<p class="note">All of list and contracted leaves purchases out: what they cover is there already.</p>'
     return _table(_head("part", "list", "contracted", "billed", "effective"), rows) + note
 
 
