@@ -26,6 +26,21 @@ def build_model_assets(models: Mapping[str, Model], daily: dg.DailyPartitionsDef
     return [*(_model_asset(models, m, daily) for m in models.values()), _published(models, daily)]
 
 
+def build_frozen_assets() -> list[dg.AssetSpec]:
+    """Tables that no build writes: statements, which `strandline close` issues."""
+    return [
+        dg.AssetSpec(
+            metadata.asset_key(contract.name),
+            description=f"{contract.description}\n\nGrain: {contract.grain}. Written by `strandline close`.",
+            group_name="statements",
+            kinds={"deltalake"},
+            metadata={"dagster/column_schema": metadata.table_schema(contract), "dagster/table_name": contract.name},
+        )
+        for contract in CONTRACTS.values()
+        if contract.frozen
+    ]
+
+
 def _model_asset(models: Mapping[str, Model], model: Model, daily: dg.DailyPartitionsDefinition) -> dg.AssetsDefinition:
     contract = CONTRACTS[model.name]
     lineage = metadata.column_lineage(model)

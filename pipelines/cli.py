@@ -18,6 +18,7 @@ import typer
 from pipelines import console
 from pipelines.commands import (
     build,
+    close,
     demo,
     doctor,
     export,
@@ -61,6 +62,7 @@ app.command()(build.build)
 app.command()(query.query)
 app.command()(query.sql)
 app.command()(export.export)
+app.command()(close.close)
 app.command()(export.catalog)
 app.command()(report.report)
 app.command()(doctor.doctor)

@@ -49,6 +49,7 @@ def build_definitions(
             assets=[
                 *raw.build_raw_assets(hourly),
                 *models.build_model_assets(found, daily),
+                *models.build_frozen_assets(),
                 maintenance.build_maintenance(),
             ],
             asset_checks=checks.build_checks(tables, load_checks(sql / "check"), marts, RAW_MAX_AGE),

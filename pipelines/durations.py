@@ -63,6 +63,13 @@ def parse_date(value: str, what: str = "date") -> date:
     return day
 
 
+def parse_month(value: str, what: str = "month") -> date:
+    """First day of the month YYYY-MM; `BadInput` names `what`."""
+    if not re.fullmatch(r"\d{4}-\d{2}", value.strip()):
+        raise BadInput(f"{what}: {value!r} is no month, for example 2026-01")
+    return parse_date(f"{value.strip()}-01", what)
+
+
 def parse_window(start: str | None, end: str | None) -> tuple[date | None, date | None]:
     """Dates of --from and --to; `BadInput` where one is no date or the window is empty."""
     first = None if start is None else parse_date(start, "--from")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -42,7 +43,11 @@ def export(
     ] = None,
     as_of: Annotated[
         str | None,
-        typer.Option("--as-of", help="As published at the end of this UTC day, YYYY-MM-DD.", show_default=False),
+        typer.Option(
+            "--as-of",
+            help="As published at the end of this UTC day, YYYY-MM-DD; costs: by the statements in force then.",
+            show_default=False,
+        ),
     ] = None,
     from_: Annotated[str | None, typer.Option("--from", help="First day, YYYY-MM-DD.", show_default=False)] = None,
     to: Annotated[str | None, typer.Option("--to", help="Day after the last, YYYY-MM-DD.", show_default=False)] = None,
@@ -62,20 +67,51 @@ def export(
     from pipelines import console
     from pipelines.durations import parse_date, parse_window
     from warehouse.export import export_table, find_contract
+    from warehouse.statements import FROZEN
 
     settings = options.existing(options.settings(data=data))
     find_contract(table)
     start, end = parse_window(from_, to)
     path = out or settings.data / "exports" / f"{table}.{form.value}"
+    day = None if as_of is None else parse_date(as_of, "--as-of")
+    version = None if focus is None else focus.value
+    if day is not None and table in FROZEN:
+        _statements(settings.data, table, form.value, path, day, (start, end), not raw_text, version)
+        return
     report = export_table(
         settings.data, table, form.value, path,
-        as_of=None if as_of is None else parse_date(as_of, "--as-of"),
+        as_of=day,
         start=start,
         end=end,
         escape_formulas=not raw_text,
-        focus_version=None if focus is None else focus.value,
+        focus_version=version,
     )  # fmt: skip
     console.say(f"{table}: {report.rows:,} rows of build {report.build_id}")
+    print(report.path)
+
+
+def _statements(
+    root: Path,
+    table: str,
+    form: str,
+    path: Path,
+    as_of: date,
+    window: tuple[date | None, date | None],
+    is_escaped: bool,
+    version: str | None,
+) -> None:
+    """The rows of statements instead of those of an old publication, whose files need not be there any more."""
+    from pipelines import console
+    from warehouse.statements import export_statements
+
+    report = export_statements(
+        root, table, form, path, as_of, start=window[0], end=window[1], escape_formulas=is_escaped,
+        focus_version=version,
+    )  # fmt: skip
+    console.say(f"{table}: {report.rows:,} rows of statements {', '.join(report.statements)}")
+    if report.open_months:
+        months = ", ".join(f"{m:%Y-%m}" for m in report.open_months)
+        console.say(f"strandline: not closed by the end of {as_of} and left out: {months}")
     print(report.path)
 
 
