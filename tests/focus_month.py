@@ -53,7 +53,7 @@ def charge(charge_id: str, hour: datetime, **given: Any) -> Row:
         "sku_price_details": '{"InstanceType":"h8","GpuCount":8,"x_GpuModel":"H100"}', "pricing_category": "Standard",
         "pricing_quantity": D(1), "pricing_unit": "Hours", "consumed_quantity": D(1), "consumed_unit": "Hours",
         "list_unit_price": D(8), "contracted_unit_price": D(6), "billing_currency": "USD", "pricing_currency": "USD",
-        "owner_team": "platform", "tags": {"env": "prod", 'qu"ote': "back\\slash"}, "list_cost": D(8),
+        "owner_team": "platform", "tags": {"Application": "search", 'qu"ote': "back\\slash"}, "list_cost": D(8),
         "contracted_cost": D(6), "billed_cost": D(6), "effective_cost": D(6),
     }  # fmt: skip
     row |= given
@@ -139,6 +139,12 @@ NO_SKU: Row = {c: None for c in _SKU.split()}
 NO_NODE: Row = {c: None for c in _NODE.split()}
 RESERVATION: Row = {
     "commitment_id": "res-1", "commitment_name": "h8 reserved", "commitment_type": "Reservation",
+    "commitment_category": "Usage", "commitment_unit": "Hours",
+}  # fmt: skip
+# Paid for a year in advance: what is paid and not yet amortized bridges billed and effective cost.
+YEAR: Row = RESERVATION | {"commitment_id": "res-2", "commitment_name": "h8 reserved for a year"}
+BLOCK: Row = {
+    "commitment_id": "block-1", "commitment_name": "h8 capacity block", "commitment_type": "Capacity Block",
     "commitment_category": "Usage", "commitment_unit": "Hours",
 }  # fmt: skip
 PLAN: Row = {
@@ -230,6 +236,11 @@ def month() -> tuple[list[Row], list[Row]]:
         c := unused("plan-unused", SECOND, PLAN, D(1), D(1)) | {"sku_price_details": None}, whole(c, "committed_unused")
     )
     add(c := fee("plan-fee", SECOND, PLAN, D(4), D(4), "Recurring"), whole(c, "commitment_purchase"))
+    add(c := fee("year-fee", FIRST, YEAR, D(17520), D(8760), "One-Time"), whole(c, "commitment_purchase"))
+    add(
+        c := covered("year-used", THIRD, YEAR, D(2), commitment_quantity=D(1), **node2),
+        divided(c, [("ml/train-2", 4), ("unallocated", 4)]),
+    )
     add(c := charge("spot-1", FIRST, **spot), divided(c, [("nlp/batch-1", 1), ("ml/batch-2", 1), ("unallocated", 1)]))
     add(c := charge("own-1", FIRST, **owned), divided(c, [("ml/note-1", 3), ("unallocated", 1)]))
     add(
@@ -325,7 +336,7 @@ def month() -> tuple[list[Row], list[Row]]:
 
 
 def commitments() -> list[Row]:
-    """Rows of raw.commitments: the reservation of two hours, and a plan of a year from its only hour here."""
+    """Rows of raw.commitments: a reservation of two hours, one of a year, a plan of a year, a block not used here."""
     common: Row = {"provider": "aurora", "billing_account_id": "a-100", "currency": "USD", "as_of": date(2026, 2, 1),
                    "source": "card.yaml", "is_capacity_reservation": False, "owner_team": "platform"}  # fmt: skip
     return [
@@ -333,6 +344,17 @@ def commitments() -> list[Row]:
             "precedence": 1, "region": "east-1", "eligible_instance_types": "h8, h8x", "committed_quantity": D(1),
             "payment_model": "All Upfront", "upfront_cost": D(8), "recurring_cost": D(0), "payment_interval": "Monthly",
             "starts_at": FIRST, "ends_at": FIRST + 2 * HOUR, "source_line": 3,
+        },
+        common | YEAR | {
+            "precedence": 1, "region": "east-1", "committed_quantity": D(1), "payment_model": "All Upfront",
+            "upfront_cost": D(17520), "recurring_cost": D(0), "starts_at": FIRST, "ends_at": datetime(2027, 3, 1),
+            "source_line": 5,
+        },
+        common | BLOCK | {
+            "precedence": 0, "region": "east-1", "eligible_instance_types": "h8", "committed_quantity": D(1),
+            "payment_model": "Partial Upfront", "upfront_cost": D(100), "recurring_cost": D(2),
+            "is_capacity_reservation": True, "starts_at": datetime(2026, 5, 1), "ends_at": datetime(2026, 5, 4),
+            "source_line": 7,
         },
         common | PLAN | {
             "precedence": 2, "committed_spend": D(4), "payment_model": "No Upfront", "upfront_cost": D(0),
