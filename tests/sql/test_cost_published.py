@@ -41,7 +41,7 @@ def test_aws_split_cost_allocation_of_an_accelerated_instance(money: Money) -> N
     assert cents(split) == {"pod1": D("1.85"), "pod2": D("3.18"), "pod3": D("2.35"), "pod4": D("2.35")}
     # cost per GPU-hour 0.504 with the page's unit cost rounded to 0.056; unrounded 90 / 178.4
     assert round(by_part(rows, "gpu_ratio")["pod1"] * 10, 6) == round(D(90) / D("178.4"), 6)
-    # The page deals the 48 GB that nobody asked for by memory; here it is node_overhead, and by memory it is the page's.
+    # The page deals the 48 GB that nobody asked for by memory; here they are node_overhead.
     total = {pod: split[pod] + unused * memory[pod] / 440 for pod in split}
     assert cents(total) == {"pod1": D("1.91"), "pod2": D("3.26"), "pod3": D("2.41"), "pod4": D("2.41")}
     assert sum(total.values()) == 10
