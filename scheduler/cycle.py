@@ -18,7 +18,7 @@ from scheduler.model import Ask, Job, Kind, Placement, demand, full
 from scheduler.pending import Bucket, Pending, Waiting
 from scheduler.placement import Placer
 from scheduler.policy import Policy
-from scheduler.reservations import Book, Reservation, Running
+from scheduler.reservations import FOREVER, Book, Reservation, Running
 from scheduler.usage import Usage
 
 Reason = Literal["over_quota", "no_room", "behind_head"]
@@ -134,8 +134,9 @@ class Scheduler:
             if self._start(waiting, now, done):
                 continue
             known = self.book.reservations[waiting.job.job_id]
-            better = self.book.plan(known.ask, now, waiting.predicted_us)
-            if better is not None and (better.start_us < known.start_us or not self.book.holds(known, now)):
+            holds = self.book.holds(known, now)
+            before = known.start_us if holds else FOREVER
+            if (better := self.book.plan(known.ask, now, waiting.predicted_us, before)) is not None:
                 self.book.set(better)
 
     def _queue(self, now: int, done: Decisions, buckets: Iterable[Bucket]) -> None:

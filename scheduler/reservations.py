@@ -10,6 +10,7 @@ only where it leaves every other reservation alone. Belongs here: time and capac
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
 
@@ -145,28 +146,48 @@ class Book:
         at_start = spare.free[spare.starts.index(reservation.start_us)]
         return bool((at_start[reservation.need > 0] >= 0).all())
 
-    def plan(self, ask: Ask, now: int, duration_us: int) -> Reservation | None:
-        """The earliest start of the ask beside every other reservation, or None where the fleet never has the room."""
+    def plan(self, ask: Ask, now: int, duration_us: int, before_us: int = FOREVER) -> Reservation | None:
+        """The earliest start of the ask beside every other reservation, if it is earlier than `before_us`.
+
+        None where it is not, or where the fleet never has the room.
+        """
         others = [r for r in self.reservations.values() if r.job.job_id != ask.job.job_id]
         nodes, devices, ends = self.running.believed(now)
-        instants = np.unique(np.concatenate([[now], ends, [r.end_us for r in others if r.end_us > now]]))
-        width = len(self.cluster.whole)
+        if before_us < FOREVER:
+            early = ends < before_us
+            nodes, devices, ends = nodes[early], devices[early], ends[early]
+        other_ends = [r.end_us for r in others if now < r.end_us < before_us]
+        instants = np.unique(np.concatenate([np.array([now, *other_ends], dtype=np.int64), ends]))
         usable = self.cluster.is_schedulable & self.cluster.of_flavor[ask.flavor]
-        back = np.zeros((len(instants), width), dtype=np.int64)
-        np.add.at(back, (np.searchsorted(instants, ends), nodes), devices)
-        free = np.cumsum(back, axis=0) + self.cluster.whole
-        for r in others:
-            overlaps = (instants + duration_us > r.start_us) & (instants < r.end_us)
-            free[overlaps] -= r.need
-        free = np.where(usable, np.maximum(free, 0), 0)
-        for k in np.flatnonzero(_may_fit(ask, free)):
-            need = fit(ask, free[k])
-            if need is not None:
-                start = int(instants[k])
-                known = self.reservations.get(ask.job.job_id)
-                promised = known.promised_us if known else start
-                return Reservation(ask.job, ask, start, start + duration_us, need, promised)
+        row = np.searchsorted(instants, ends)
+        free_so_far = self.cluster.whole
+        # The answer is most often among the first instants; few are looked at first.
+        for first, last in _growing(len(instants)):
+            inside = (row >= first) & (row < last)
+            back = np.zeros((last - first, len(usable)), dtype=np.int64)
+            np.add.at(back, (row[inside] - first, nodes[inside]), devices[inside])
+            free = np.cumsum(back, axis=0) + free_so_far
+            free_so_far = free[-1].copy()
+            for r in others:
+                overlaps = (instants[first:last] + duration_us > r.start_us) & (instants[first:last] < r.end_us)
+                free[overlaps] -= r.need
+            free = np.where(usable, np.maximum(free, 0), 0)
+            for k in np.flatnonzero(_may_fit(ask, free)):
+                need = fit(ask, free[k])
+                if need is not None:
+                    start = int(instants[first + k])
+                    known = self.reservations.get(ask.job.job_id)
+                    promised = known.promised_us if known else start
+                    return Reservation(ask.job, ask, start, start + duration_us, need, promised)
         return None
+
+
+def _growing(size: int) -> Iterator[tuple[int, int]]:
+    """[first, last) of parts of `size`, each four times the one before."""
+    first, length = 0, 16
+    while first < size:
+        yield first, min(first + length, size)
+        first, length = first + length, 4 * length
 
 
 class _Spare:
@@ -219,7 +240,9 @@ def _may_fit(ask: Ask, free: np.ndarray) -> np.ndarray:
     ok = np.ones(len(free), dtype=bool)
     for n, role in zip(ask.counts, ask.job.roles, strict=True):
         size = max(role.shape.gpus, 1 if role.shape.gpu_milli else 0)
-        if size:
+        if size and n == 1:
+            ok &= (free >= size).any(axis=1)
+        elif size:
             ok &= (free // size).sum(axis=1) >= n
     return ok & (free.sum(axis=1) >= _devices(ask))
 
