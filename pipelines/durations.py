@@ -65,7 +65,7 @@ def parse_date(value: str, what: str = "date") -> date:
 
 def parse_month(value: str, what: str = "month") -> date:
     """First day of the month YYYY-MM; `BadInput` names `what`."""
-    if not re.fullmatch(r"\d{4}-\d{2}", value.strip()):
+    if not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])", value.strip()):
         raise BadInput(f"{what}: {value!r} is no month, for example 2026-01")
     return parse_date(f"{value.strip()}-01", what)
 

@@ -44,8 +44,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {**h, **row, "total_effective_cost": c} for h, c in zip(header, costs, strict=True)
     ])  # fmt: skip
     write(lake, "mart.focus_statement", [
-        {**h, "date": date(2026, 5, 31), "x_charge_id": f"c{n}", "x_cost_part": "holder",
-         "x_statement_id": h["statement_id"], "BillingPeriodStart": datetime.combine(h["month"], datetime.min.time()), "EffectiveCost": c}
+        {**h, "date": date(2026, 5, 31), "x_charge_id": f"c{n}", "x_cost_part": "holder", "EffectiveCost": c,
+         "BillingPeriodStart": datetime.combine(h["month"], datetime.min.time())}
         for n, (h, c) in enumerate(zip(header, costs, strict=True))
     ])  # fmt: skip
     days = [date(2026, 5, 31), JUNE, JULY, date(2026, 8, 1)]

@@ -212,8 +212,8 @@ MART = (
         "whole", "What each commitment was worth: use, coverage, waste, and what is paid and not yet amortized.",
     ),
     Table(
-        "mart.bill_reconciliation", "date, account, resource",
-        ("date", "provider", "billing_account_id", "resource_id"),
+        "mart.bill_reconciliation", "date, account, kind of charge, resource",
+        ("date", "provider", "billing_account_id", "charge_scope", "resource_id"),
         pick("date provider billing_account_id resource_id cluster node charge_scope billing_currency computed_hours "
              "bill_hours computed_billed_cost bill_billed_cost billed_difference computed_effective_cost "
              "bill_effective_cost effective_difference verdict"),
@@ -222,11 +222,14 @@ MART = (
     ),
     Table(
         "mart.buy_or_rent", "owned instance type, rental offer",
-        ("provider", "region", "instance_type", "rental_provider", "rental_instance_type", "rental_billing_model"),
+        ("provider", "region", "instance_type", "rental_provider", "rental_region", "rental_instance_type",
+         "rental_billing_model", "commitment_type"),
         pick("provider region instance_type accelerator gpu_count owned_cost_per_year owned_cost_per_gpu_hour "
-             "rental_provider rental_instance_type rental_billing_model rental_cost_per_gpu_hour currency "
+             "rental_provider rental_region rental_instance_type rental_billing_model commitment_type "
+             "rental_cost_per_gpu_hour currency "
              "break_even_ratio utilization_measured_ratio allocation_measured_ratio verdict"),
         "whole", "Total cost of owning against renting the same accelerator, and from which utilization owning pays.",
+        nullable_key=("rental_instance_type", "commitment_type"),
     ),
     Table(
         "mart.cost_statement", "statement, team, accelerator, provider, part",

@@ -155,7 +155,8 @@ effective_difference    cost       bill - computed
 computed_hours          amount     node-hours computed
 bill_hours              amount     node-hours billed
 rental_provider         string     provider that the owned node is compared with
-rental_instance_type    string     its instance type
+rental_region           string     region of the offer; *: everywhere
+rental_instance_type    string     its instance type; null where the offer is by accelerator alone
 rental_billing_model    string     on_demand, spot or committed
 owned_cost_per_gpu_hour price      yearly cost of owning / accelerator-hours of a year
 rental_cost_per_gpu_hour price     contracted unit price / accelerators
