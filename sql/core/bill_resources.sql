@@ -6,11 +6,23 @@
 -- key: date, bill_id, billed_resource_id
 -- inputs: core.node_hours, raw.bills
 -- invariant: a resource of a bill is at most one node resource
-with extents as (
-    select bill_id, min(charge_period_start_at) as first_at, max(charge_period_end_at) as last_at
+with bills as (
+    select
+        bill_id,
+        least(
+            min(case when charge_category = 'Usage' then charge_period_start_at end), min(billing_period_start_at)
+        ) as first_at,
+        greatest(
+            max(case when charge_category = 'Usage' then charge_period_end_at end), max(billing_period_end_at)
+        ) as last_at
     from raw.bills
     group by bill_id
-    having min(charge_period_start_at) < $end_at and max(charge_period_end_at) >= $start_at
+),
+-- Dates of its billing period and of its usage concern a bill.
+extents as (
+    select bill_id, first_at, last_at - interval 1 microsecond as last_at
+    from bills
+    where first_at < $end_at and last_at > $start_at
 ),
 billed as (
     select
