@@ -35,14 +35,13 @@ def bills(
     from warehouse.lake import Lake
 
     report = load_bills(Lake(options.settings(data=data).data), files, provider=provider)
-    landed = report.bills - report.unchanged
-    what = [f"{report.rows} rows in {report.bills} bills", f"{landed} taken in, {report.replaced} of them again"]
-    if report.unchanged:
-        what.append(f"{report.unchanged} unchanged")
+    what = [f"rows: {report.rows} in {report.bills} bill{'' if report.bills == 1 else 's'}"]
+    what += [f"replacing an earlier import: {report.replaced}"] if report.replaced else []
+    what += [f"unchanged: {report.unchanged}"] if report.unchanged else []
     if report.parts:
-        what.append(f"{report.parts} files are parts of bills given together")
+        what.append(f"files that are parts of a bill: {report.parts}")
     if report.dates:
-        what.append(f"{len(report.dates)} days to build")
+        what.append(f"days to build: {len(report.dates)}")
     console.say("; ".join(what))
     if report.refused:
         for refusal in report.refusals:

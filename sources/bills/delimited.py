@@ -126,6 +126,8 @@ def _refuse_other_formats(start: bytes, source: str) -> None:
         raise BadInput(f"{source}: is a zip archive or a workbook; unpack it or save it as CSV")
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise BadInput(f"{source}: is UTF-16; save it as UTF-8")
+    if start.startswith(b"version https://git-lfs"):
+        raise BadInput(f"{source}: is a Git LFS pointer; fetch the file it stands for")
     if start.lstrip()[:1] in (b"{", b"[", b"<"):
         raise BadInput(f"{source}: is no CSV file: it begins with {start.lstrip()[:1].decode()!r}")
 

@@ -165,10 +165,17 @@ def _list_and_contracted(sheet: Sheet) -> None:
         _set(sheet, filled, column, products, "filled from unit price and quantity")
         if filled:
             missing[column] = missing[column].scatter(filled, False)
-    pairs = (("contracted_cost", "list_cost", "ListCost"), ("list_cost", "contracted_cost", "ContractedCost"))
-    for column, other, name in pairs:
-        known = ~pl.lit(missing[other]) & pl.col(other).is_not_null()
-        sheet.change(pl.lit(missing[column]) & known, column, pl.col(other), f"filled from {name}")
+    pairs = (
+        ("contracted_cost", "contracted_unit_price", "list_cost", "list_unit_price", "ListCost", "ListUnitPrice"),
+        ("list_cost", "list_unit_price", "contracted_cost", "contracted_unit_price", "ContractedCost",
+         "ContractedUnitPrice"),
+    )  # fmt: skip
+    for column, price, other, other_price, cost_name, price_name in pairs:
+        filled_from = pl.lit(missing[column]) & ~pl.lit(missing[other]) & pl.col(other).is_not_null()
+        sheet.change(filled_from, column, pl.col(other), f"filled from {cost_name}")
+        unpriced = pl.col(price).is_null() | (pl.col(price) == 0)
+        sheet.change(filled_from & priced & unpriced & (pl.col(other_price) > 0), price, pl.col(other_price),
+                     f"filled from {price_name}")  # fmt: skip
     for column in ("list_cost", "contracted_cost"):
         gap = pl.lit(missing["list_cost"] & missing["contracted_cost"])
         value = pl.when(priced).then(pl.col("effective_cost")).otherwise(pl.col("billed_cost"))

@@ -24,9 +24,9 @@ def test_sound_bills_land_with_exit_code_0(tmp_path: Path) -> None:
     path.write_text(HEADER + LINE + LINE)
     done = run(path, "--provider", "nimbus", "--data", tmp_path / "data")
     assert done.exit_code == 0, done.output
-    assert "2 rows in 1 bills" in done.stderr and done.stdout == ""
+    assert "rows: 2 in 1 bill" in done.stderr and done.stdout == ""
     assert len(Lake(tmp_path / "data").read("raw.bills")) == 2
-    assert "1 unchanged" in run(path, "--provider", "nimbus", "--data", tmp_path / "data").stderr
+    assert "unchanged: 1" in run(path, "--provider", "nimbus", "--data", tmp_path / "data").stderr
 
 
 def test_refused_lines_are_named_and_counted_with_exit_code_2(tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ NO_BILLS = {
     "blank": (b"\n \n", "is empty"),
     "zip": (b"PK\x03\x04rest", "zip archive"),
     "utf-16": (TEXT.encode("utf-16"), "UTF-16"),
+    "git-lfs": (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "LFS pointer"),
     "json": (b'[{"BilledCost": 1}]', "no CSV"),
     "gzip-cut-off": (gzip.compress(TEXT.encode())[:-20], "damaged gzip"),
     "parquet-cut-off": (b"PAR1" + b"\0" * 40, "no readable Parquet"),
