@@ -99,6 +99,21 @@ def test_it_says_where_gpu_hours_are_stranded(demos: dict[str, Demo]) -> None:
     assert {t[0] for t in teams} < set(table)
 
 
+def test_it_says_what_that_cost(demos: dict[str, Demo]) -> None:
+    """The cost table holds every charge, is told to add up, and names each commitment."""
+    lines = demos["first"].stdout.splitlines()
+    head = lines.index("Cost by team in USD (simulated)")
+    table = {line.split("  ")[0]: line.split("  ")[1:] for line in lines[head + 3 : lines.index("", head)]}
+    with connect(demos["first"].data) as con:
+        total = con.execute("select sum(effective_cost) from core.charges").fetchall()[0][0]
+        names = con.execute("select distinct commitment_name from raw.commitments order by 1").fetchall()
+    assert f"{total:,.2f}" in " ".join(table["all"])
+    assert {"unallocated", "committed unused", "not in cluster", "other services", "credits", "tax"} <= set(table)
+    assert len([line for line in lines if line.endswith(": equal to the cent")]) == 3
+    told = [line for line in lines if line.startswith("commitment ")]
+    assert len(told) == 5 and all(any(f", {name}: " in line for line in told) for (name,) in names)
+
+
 def test_the_paths_it_names_exist(demos: dict[str, Demo]) -> None:
     for demo in demos.values():
         named = [Path(line.strip()) for line in demo.stdout.splitlines() if line.startswith("  ")]

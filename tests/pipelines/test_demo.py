@@ -84,6 +84,8 @@ def test_a_trace_makes_its_teams(tmp_path: Path) -> None:
     done = demo(tmp_path / "a", "--trace", str(tmp_path / "jobs.csv"), "--days", "1", "--faults", "none")
     assert done.returncode == 0, done.stderr
     assert "a job trace" in done.stdout
+    # owned nodes: a card and no bill
+    assert "Cost by team in USD (simulated)" in done.stdout and "DIFFERENCE" not in done.stdout
     with connect(tmp_path / "a") as con:
         teams = con.execute("select distinct team from mart.stranding_hourly where team is not null").fetchall()
         pods = con.execute("select count(distinct pod_uid) from core.pod_allocations").fetchall()[0][0]
