@@ -79,11 +79,11 @@ class Settling:
         self._ratios = [
             {u: usage.ratio(p.commitment, of) for u, of in enumerate(usages)} if _is_usage(p) else {} for p in plans
         ]
+        # classes of usage that any commitment may cover
+        self.coverable = frozenset(
+            u for u, of in enumerate(usages) if any(usage.in_scope(p.commitment, of) for p in plans)
+        )
         self._offers: dict[Any, dict[int, spend.Offer | None]] = {}
-
-    def coverable(self) -> set[int]:
-        """Classes of usage that any commitment may cover."""
-        return {u for u, of in enumerate(self._usages) if any(usage.in_scope(p.commitment, of) for p in self._plans)}
 
     def settle(self, rows: Mapping[int, Sequence[Row]], start: int, end: int) -> Settlement:
         """Settle the hours [start, end). `rows`: hour to its rows in the order of resources."""
@@ -124,7 +124,7 @@ class Settling:
         key = (i, self._market.card.era(hour.number), day)
         if key not in self._offers:
             self._offers[key] = {
-                u: self._market.offer(commitment, of, hour.number, day) for u, of in enumerate(self._usages)
+                u: self._market.offer(commitment, self._usages[u], hour.number, day) for u in self.coverable
             }
         return spend.cover(commitment, hour, self._offers[key])
 

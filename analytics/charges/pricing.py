@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from analytics.charges.records import ANYWHERE, PRICING_UNITS, Price
+from analytics.charges.records import ALWAYS, ANYWHERE, NEVER, PRICING_UNITS, Price
 
 
 class Kind(NamedTuple):
@@ -29,25 +29,31 @@ class Kind(NamedTuple):
 
 
 class Card:
-    """All prices, asked by kind of node and hour."""
+    """The prices that hold in some of the hours [start, end), asked by kind of node and hour.
 
-    def __init__(self, prices: Iterable[Price], owned: Iterable[Price] = ()) -> None:
-        self._by_model: dict[tuple[str | None, str], list[Price]] = defaultdict(list)
-        bounds = set()
-        for price in (*prices, *owned):
-            self._by_model[price.provider, price.billing_model].append(price)
-            bounds |= {price.valid_from, price.valid_to}
-        for rows in self._by_model.values():
-            rows.sort(key=lambda p: (p.sku_price_id or "", p.billing_account_id or ""))
-        self._bounds = sorted(bounds)
+    Spot prices change hourly, so prices are kept by era: a stretch of hours within which no validity changes.
+    """
+
+    def __init__(
+        self, prices: Iterable[Price], owned: Iterable[Price] = (), start: int = ALWAYS, end: int = NEVER
+    ) -> None:
+        holding = [p for p in (*prices, *owned) if p.valid_from < end and p.valid_to > start]
+        bounds = {b for p in holding for b in (p.valid_from, p.valid_to)}
+        self._bounds = sorted(b for b in bounds if start < b < end)
+        self._held: defaultdict[Any, defaultdict[int, list[Price]]] = defaultdict(lambda: defaultdict(list))
+        for price in sorted(holding, key=lambda p: (p.sku_price_id or "", p.billing_account_id or "")):
+            by = (price.instance_type, None) if price.instance_type is not None else (None, price.accelerator)
+            eras = self._held[(price.provider, price.billing_model, *by)]
+            for era in range(self.era(max(price.valid_from, start)), self.era(min(price.valid_to, end) - 1) + 1):
+                eras[era].append(price)
         self._found: dict[Any, tuple[Price, ...]] = {}
 
     def era(self, hour: int) -> int:
-        """Number of the stretch of hours between two changes of any validity: within one, the same prices hold."""
+        """Number of the hour's era."""
         return bisect_right(self._bounds, hour)
 
     def eras(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Hours [start, end) cut where any validity changes."""
+        """Hours [start, end) cut into eras."""
         cuts = [start, *(b for b in self._bounds if start < b < end), end]
         return list(pairwise(cuts))
 
@@ -78,17 +84,15 @@ class Card:
     def _best(self, kind: Kind, model: str, hour: int, commitment_type: str | None = None) -> dict[str, Price]:
         """Pricing unit to the price that holds."""
         best: dict[str, Price] = {}
-        for price in self._by_model.get((kind.provider, model), ()):
-            if (
-                price.valid_from <= hour < price.valid_to
-                and (model != "committed" or price.commitment_type == commitment_type)
-                and price.region in (ANYWHERE, kind.region)
-                and (
-                    price.instance_type == kind.instance_type
-                    if price.instance_type is not None
-                    else price.accelerator == kind.accelerator
-                )
-            ):
+        era = self.era(hour)
+        own = () if kind.instance_type is None else ((kind.instance_type, None),)
+        for by in (*own, (None, kind.accelerator)):
+            eras = self._held.get((kind.provider, model, *by))
+            for price in () if eras is None else eras.get(era, ()):
+                if price.region not in (ANYWHERE, kind.region):
+                    continue
+                if model == "committed" and price.commitment_type != commitment_type:
+                    continue
                 held = best.get(price.pricing_unit)
                 # equal: the first by id stays
                 if held is None or _rank(price) > _rank(held):

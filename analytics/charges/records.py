@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -297,6 +297,4 @@ def _rows(connection: duckdb.DuckDBPyConnection, table: str, order: str) -> Iter
 
 
 def _bound(at: datetime | None, otherwise: int) -> int:
-    if at is None:
-        return otherwise
-    return first_hour(at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at)
+    return otherwise if at is None else first_hour(at)

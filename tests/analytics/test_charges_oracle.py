@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from small_card import charges
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(cases())
 def test_the_engine_charges_what_the_oracle_charges(tables: dict[str, Any]) -> None:
     found = [as_oracle(r) for r in charges(tables, FIRST, DAYS)]

@@ -17,7 +17,7 @@ from small_card import HOUR, Row, charges, commitment, dec, price, run
 
 from analytics.charges.money import deal, half_up
 
-QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @QUICK
@@ -35,7 +35,7 @@ def test_order_of_rows_and_cuts_of_the_window_change_nothing(tables: dict[str, A
     assert charges(tables, FIRST, DAYS) == charges(shuffled, FIRST, DAYS, step=1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.integers(0, 10**11), st.integers(1, 40 * 3_600_000_000), st.sampled_from((1, 60, 900, 3600, 86_400)),
     st.integers(0, 10_000), st.sampled_from(("up", "nearest", "none")), st.integers(1, 16),
@@ -71,7 +71,8 @@ def test_dealing_is_exact_and_fair(total: int, weights: list[int]) -> None:
                    for b, w in zip(parts, weights, strict=True) if v > w)  # fmt: skip
 
 
-# a sound case with every kind of row (quarters of hours: the oracle counts units one by one), and one change that breaks each law
+# a sound case with every kind of row (by quarters of an hour: the oracle counts units one by one), and one change that
+# breaks each law
 
 
 def sound() -> tuple[dict[str, Any], list[Row]]:
