@@ -52,6 +52,11 @@ def book(nodes: Mapping[str, int], window: Window) -> PriceBook:
     )  # fmt: skip
 
 
+def _accelerators(instance_type: str) -> int:
+    """Accelerators of a node; its type says it, as in nb.h100.8x."""
+    return int(instance_type.rpartition(".")[2].removesuffix("x"))
+
+
 def _prices(window: Window) -> list[Price]:
     since = first_of_month(window.start_at, -5)
     before = first_of_month(window.start_at, -17)
@@ -66,7 +71,7 @@ def _prices(window: Window) -> list[Price]:
             sku_price_id=f"NB-{instance_type}-{kind}", price_description=f"{instance_type} {kind.lower()}, Linux",
             instance_type=instance_type, accelerator=ACCELERATORS[_ACCELERATOR[instance_type]].plain_name,
             pricing_unit="Hours", currency=CURRENCY, list_unit_price=listed, contracted_unit_price=contracted,
-            metering_s=1, minimum_s=60, **fields,  # type: ignore[arg-type]
+            metering_s=1, minimum_s=60, gpu_count=_accelerators(instance_type), **fields,  # type: ignore[arg-type]
         )  # fmt: skip
 
     for instance_type, listed in _LIST.items():

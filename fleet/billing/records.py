@@ -38,6 +38,7 @@ class Price:
     valid_to_at: datetime | None = None
     commitment_type: str | None = None
     rounding: Literal["up", "nearest", "none"] = "up"
+    gpu_count: int | None = None
 
 
 @dataclass(frozen=True)

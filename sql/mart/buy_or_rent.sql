@@ -4,8 +4,8 @@
 -- break_even_ratio = owned cost of a year / (accelerators x 8,760 h x rent): from that share of hours on owning pays.
 -- Rent is paid while something is held, used or not, so the verdict compares it with the share that was allocated:
 -- own or rent where that is more than a tenth above or below, too close to call between, unknown where either is unknown.
--- Amounts in the reporting currency at the newest rate; an offer for a type that no node of the lake ever had has no
--- number of accelerators, and no rent.
+-- Amounts in the reporting currency at the newest rate. How many accelerators a node has is known from nodes of the lake,
+-- else from the rate card; where neither says it, there is no rent to compare.
 -- grain: owned instance type, rental offer
 -- key: provider, region, instance_type, rental_provider, rental_region, rental_instance_type, rental_billing_model, commitment_type
 -- inputs: core.node_hours, mart.gpu_ledger_hourly, raw.exchange_rates, raw.owned_hardware, raw.prices, raw.settings
@@ -97,7 +97,8 @@ components as (
         case p.pricing_unit
             when 'GPU-Hours' then cast(p.contracted_unit_price * 1000000000 as hugeint)
             when 'Hours'
-                then (2 * cast(p.contracted_unit_price * 1000000000 as hugeint) + n.gpu_count) // nullif(2 * n.gpu_count, 0)
+                then (2 * cast(p.contracted_unit_price * 1000000000 as hugeint) + coalesce(n.gpu_count, p.gpu_count))
+                    // nullif(2 * coalesce(n.gpu_count, p.gpu_count), 0)
             when 'vCPU-Hours'
                 then (
                     2 * cast(p.contracted_unit_price * 1000000000 as hugeint) * n.cpu_milli + 1000 * n.gpu_count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -76,7 +77,7 @@ def test_dates_follow_each_other_and_part_dates_commit_their_hours_only() -> Non
     assert rows[0]["committed_quantity"] == 2 * 17
     assert rows[-1]["committed_quantity"] == 2 * 7
     assert (rows[0]["scheduled_opening_balance"], rows[-1]["scheduled_balance"]) == (0, 0)
-    for before, after in zip(rows[:-1], rows[1:], strict=True):
+    for before, after in pairwise(rows):
         assert before["scheduled_balance"] == after["scheduled_opening_balance"]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal as D
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,11 @@ from assets.statements import COST, FOCUS, FOCUS_MART, MONTHLY
 from warehouse.engine import connect
 from warehouse.errors import BadInput
 from warehouse.lake import Lake
+from warehouse.maintenance import vacuum
 from warehouse.models import SQL_DIRECTORY, read_model
 from warehouse.runner import run_models
 from warehouse.settling import settle
+from warehouse.statements import export_statements
 
 pytestmark = pytest.mark.integration
 
@@ -309,6 +312,26 @@ def test_after_a_kill_half_a_closing_is_never_seen_and_the_next_completes_it(
     assert one(lake, f"select count(*) from {FOCUS_MART} where x_statement_id = '2026-03-1'") == report.rows
     assert check(lake) == []
     assert lake.marks() == []
+
+
+def test_what_was_told_is_exported_when_its_files_are_gone(lake: Lake, tmp_path: Path) -> None:
+    closed(lake)
+    first = one(lake, CURRENT)
+    late_bill(lake)
+    build(lake)
+    closed(lake, day=9)
+    for path in lake.root.glob("lake/**/*.parquet"):
+        os.utime(path, (0, 0))
+    for path in (lake.state / "manifests").glob("*.json"):
+        path.rename(path.with_name(f"20200101T000000000000--{path.name.split('--')[1]}"))
+    assert vacuum(lake, timedelta(0)).files > 0
+    for day, cost in ((5, first), (9, first + LATE + 1)):
+        as_of = date(2026, 4, day)
+        report = export_statements(lake.root, "mart.cost_monthly", "parquet", tmp_path / "months.parquet", as_of)
+        assert one(lake, f"select sum(effective_cost) from '{report.path}'") == cost
+        report = export_statements(lake.root, FOCUS_MART, "parquet", tmp_path / "focus.parquet", as_of)
+        assert one(lake, f"select sum(\"EffectiveCost\") from '{report.path}'") == cost
+        assert report.open_months == ()
 
 
 def test_two_closings_at_once_give_one_statement(lake: Lake) -> None:

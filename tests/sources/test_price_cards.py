@@ -79,7 +79,8 @@ def test_a_price_and_its_defaults(tmp_path: Path) -> None:
     assert row == {
         "provider": "nimbus", "billing_account_id": "nb-1", "sku_id": "nb.h100.8x",
         "sku_price_id": "nb.h100.8x.on_demand", "price_description": None, "region": "*",
-        "instance_type": "nb.h100.8x", "accelerator": None, "billing_model": "on_demand", "commitment_type": None,
+        "instance_type": "nb.h100.8x", "accelerator": None, "gpu_count": None,
+            "billing_model": "on_demand", "commitment_type": None,
         "pricing_unit": "Hours", "currency": "USD", "list_unit_price": Decimal("55.04"),
         "contracted_unit_price": Decimal("55.04"), "metering_s": 1, "minimum_s": 0, "rounding": "up",
         "valid_from_at": datetime(2026, 1, 1), "valid_to_at": None, "as_of": date(2026, 1, 1),

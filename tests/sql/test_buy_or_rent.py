@@ -117,11 +117,13 @@ def test_a_price_by_components_is_their_sum(money: Money) -> None:
 def test_a_type_nobody_has_seen_and_a_price_by_accelerator(money: Money) -> None:
     offers = [
         {**OFFER, "instance_type": "unseen"},
+        {**OFFER, "instance_type": "unseen-4", "gpu_count": 4},
         {**OFFER, "instance_type": None, "pricing_unit": "GPU-Hours", "contracted_unit_price": "2.69"},
     ]
     found = {r["rental_instance_type"]: r for r in compare(money, offers, allocated=0.6)}
     assert found["unseen"]["rental_cost_per_gpu_hour"] is found["unseen"]["break_even_ratio"] is None
     assert found["unseen"]["verdict"] == "unknown"
+    assert found["unseen-4"]["rental_cost_per_gpu_hour"] == Decimal("7.98")
     assert found[None]["rental_cost_per_gpu_hour"] == Decimal("2.69")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -89,7 +90,7 @@ def test_a_term_inside_the_lake_opens_with_nothing_and_buys_on_its_first_date(mo
     assert (found[0]["date"], found[0]["opening_balance"]) == (date(2026, 5, 20), 0)
     assert found[0]["purchased_cost"] == 1000 + 12 * 24 * Decimal("0.5")
     assert sum(r["purchased_cost"] for r in found) == sum(r["used_cost"] + r["unused_cost"] for r in found)
-    for before, after in zip(found[:-1], found[1:], strict=True):
+    for before, after in pairwise(found):
         assert after["opening_balance"] == before["closing_balance"]
     assert money.check(CHECK) == []
 

@@ -165,7 +165,7 @@ PARTS = st.lists(
         st.sampled_from(["H100", "A100", None]), st.sampled_from(["p1", "p2", None]),
         st.sampled_from(["a", "z", None]), st.integers(1, 30), st.sampled_from([6, 7]),
     ),
-    min_size=1, max_size=14, unique_by=lambda p: (p[0], p[2] if p[0] == "holder" else None, p[3], p[4], p[5], p[6], p[7]),
+    min_size=1, max_size=14, unique_by=lambda p: (p[0], p[2] if p[0] == "holder" else None, *p[3:]),
 )  # fmt: skip
 
 

@@ -48,7 +48,7 @@ RAW = (
         "raw.prices", "provider, price, region, validity, as_of",
         ("provider", "sku_price_id", "region", "valid_from_at", "as_of"),
         pick("provider billing_account_id sku_id sku_price_id price_description region instance_type accelerator "
-             "billing_model commitment_type pricing_unit currency list_unit_price contracted_unit_price metering_s "
+             "gpu_count billing_model commitment_type pricing_unit currency list_unit_price contracted_unit_price metering_s "
              "minimum_s rounding valid_from_at valid_to_at as_of source source_line"),
         "whole", "Rate cards. region * holds everywhere; commitment_type names what a committed rate belongs to.",
     ),
