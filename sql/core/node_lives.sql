@@ -62,7 +62,10 @@ around as (
 neighbours as (
     select
         *,
-        lag(latest_at) over (partition by day_at, cluster, node order by earliest_at, node_uid) as predecessor_at,
+        max(latest_at) over (
+            partition by day_at, cluster, node order by earliest_at, node_uid
+            rows between unbounded preceding and 1 preceding
+        ) as predecessor_at,
         lead(coalesce(least(created_at, earliest_at), earliest_at)) over (
             partition by day_at, cluster, node order by earliest_at, node_uid
         ) as successor_at
@@ -110,14 +113,19 @@ ends as (
 spans as (
     select
         e.*,
-        case
-            when previous_at is not null and (first_at is null or previous_at >= first_at - interval 48 hour) then e.day_at
-            when previous_at is not null then first_at
-            else greatest(
-                coalesce(least(created_at, first_at, next_at), first_at, next_at),
-                coalesce(first_at, next_at) - interval 48 hour, coalesce(predecessor_at, e.day_at), e.day_at
-            )
-        end as from_at,
+        -- Lists that show two objects of one name in turn leave it to the older until its last.
+        greatest(
+            case
+                when previous_at is not null and (first_at is null or previous_at >= first_at - interval 48 hour)
+                    then e.day_at
+                when previous_at is not null then first_at
+                else greatest(
+                    coalesce(least(created_at, first_at, next_at), first_at, next_at),
+                    coalesce(first_at, next_at) - interval 48 hour, e.day_at
+                )
+            end,
+            coalesce(predecessor_at, e.day_at)
+        ) as from_at,
         case
             when next_at is not null and next_at <= coalesce(last_at, previous_at, next_at) + interval 48 hour
                 then e.day_at + interval 1 day

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from small_cloud import MINUTE, Node, at, models, put_lists, rows, run, times
+from small_cloud import MINUTE, Node, at, models, put, put_lists, rows, run, times
 
 from warehouse.lake import Lake
 from warehouse.runner import build
@@ -125,6 +125,17 @@ def test_without_uid_the_creation_tells_objects_apart(lake: Lake) -> None:
     run(lake, HOURS)
     assert len({r["node_uid"] for r in rows(lake, "core.node_hours")}) == 2
     assert minutes(lake) == {h: FULL for h in range(24) if h not in (10, 11)}
+
+
+def test_two_machines_that_go_by_one_name_are_one_at_a_time(lake: Lake) -> None:
+    # as where two clusters are listed under one name
+    nodes = [Node("n", uid=u) for u in "ab"]
+    put_lists(lake, nodes[:1], times(at(1), at(3)))
+    put(lake, "raw.kube_nodes", [
+        {**r, "node_uid": "ab"[i % 2]} for i, r in enumerate(rows(lake, "raw.kube_nodes"))
+    ])  # fmt: skip
+    run(lake, HOURS, 1, 2)
+    assert minutes(lake) == minutes(lake, day=2) == dict.fromkeys(range(24), FULL)
 
 
 def test_same_node_name_in_two_clusters(lake: Lake) -> None:
