@@ -55,6 +55,9 @@ def export(
         FocusVersion | None,
         typer.Option("--focus", help="Write a FOCUS dataset in the form of this version.", show_default=False),
     ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read the FOCUS file back and check it; exit 1 where something is wrong.")
+    ] = False,
     raw_text: Annotated[
         bool, typer.Option("--raw-text", help="CSV: leave text alone that a spreadsheet would run as a formula.")
     ] = False,
@@ -66,7 +69,9 @@ def export(
     """
     from pipelines import console
     from pipelines.durations import parse_date, parse_window
+    from warehouse.errors import BadInput
     from warehouse.export import export_table, find_contract
+    from warehouse.focus import COST_AND_USAGE
     from warehouse.statements import FROZEN
 
     settings = options.existing(options.settings(data=data))
@@ -75,19 +80,37 @@ def export(
     path = out or settings.data / "exports" / f"{table}.{form.value}"
     day = None if as_of is None else parse_date(as_of, "--as-of")
     version = None if focus is None else focus.value
+    if verify and (version is None or table != COST_AND_USAGE):
+        raise BadInput(f"--verify checks {COST_AND_USAGE} written with --focus")
     if day is not None and table in FROZEN:
         _statements(settings.data, table, form.value, path, day, (start, end), not raw_text, version)
-        return
-    report = export_table(
-        settings.data, table, form.value, path,
-        as_of=day,
-        start=start,
-        end=end,
-        escape_formulas=not raw_text,
-        focus_version=version,
-    )  # fmt: skip
-    console.say(f"{table}: {report.rows:,} rows of build {report.build_id}")
-    print(report.path)
+    else:
+        report = export_table(
+            settings.data, table, form.value, path,
+            as_of=day,
+            start=start,
+            end=end,
+            escape_formulas=not raw_text,
+            focus_version=version,
+        )  # fmt: skip
+        console.say(f"{table}: {report.rows:,} rows of build {report.build_id}")
+    print(path)
+    if verify and version is not None:
+        _verify(path, version)
+
+
+def _verify(path: Path, version: str) -> None:
+    from assets.focus_files import check_file
+    from assets.sql_checks import load_checks
+    from pipelines import console
+    from warehouse.models import SQL_DIRECTORY
+
+    findings = check_file(path, version, load_checks(SQL_DIRECTORY / "check"))
+    for finding in findings:
+        console.say(f"strandline: {path}: {finding}")
+    if findings:
+        raise typer.Exit(1)
+    console.say(f"{path}: sound by every rule of FOCUS that is checked")
 
 
 def _statements(
@@ -112,7 +135,6 @@ def _statements(
     if report.open_months:
         months = ", ".join(f"{m:%Y-%m}" for m in report.open_months)
         console.say(f"strandline: not closed by the end of {as_of} and left out: {months}")
-    print(report.path)
 
 
 def catalog(
