@@ -45,7 +45,7 @@ def read_fields(texts: pl.DataFrame, header: Header) -> tuple[Sheet, pa.Array]:
             parts[name] = texts.select(pl.coalesce(position_name(p) for p in positions).alias(name))[name]
         else:
             parts[name] = pl.repeat(None, height, dtype=pl.String, eager=True).alias(name)
-    sheet = Sheet(pl.DataFrame(parts))
+    sheet = Sheet(pl.DataFrame(parts), {c: header.names[at[0]] for c, at in header.sources.items()})
     for name in TIMES:
         values, problem = parse_times(parts[name])
         _refuse_with_text(sheet, name, problem)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import polars as pl
 
 from sources.bills import words
-from sources.bills.columns import FOCUS_NAME
 from sources.bills.sheet import Sheet, shown
 
 SKU = ("sku_id", "sku_price_id", "sku_meter", "sku_price_details")
@@ -36,7 +35,7 @@ def refused_in(sheet: Sheet, column: str) -> pl.Expr:
     """Rows that this column has already refused, so that they do not also count as missing."""
     refused = pl.repeat(False, sheet.df.height, eager=True)
     for name, reasons in sheet.refusals:
-        if name == FOCUS_NAME.get(column, column):
+        if name == sheet.field(column):
             refused = refused | reasons.is_not_null()
     return pl.lit(refused)
 

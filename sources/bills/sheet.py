@@ -5,6 +5,8 @@ Belongs here: collecting refusals and notes. Not here: the rules that give rise 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from sources.bills.columns import FOCUS_NAME
@@ -13,12 +15,20 @@ Text = pl.Expr | str
 
 
 class Sheet:
-    """A chunk of rows in `df`. Rules replace its columns, refuse rows and note changes; nothing is dropped here."""
+    """A chunk of rows in `df`. Rules replace its columns, refuse rows and note changes; nothing is dropped here.
 
-    def __init__(self, df: pl.DataFrame) -> None:
+    `headers` are the file's own names of columns, for refusals; notes speak FOCUS.
+    """
+
+    def __init__(self, df: pl.DataFrame, headers: Mapping[str, str] | None = None) -> None:
         self.df = df
+        self.headers = headers or {}
         self.refusals: list[tuple[str, pl.Series]] = []
         self.notes: list[pl.Series] = []
+
+    def field(self, column: str) -> str:
+        """The column under the name by which whoever mends the file finds it."""
+        return self.headers.get(column) or FOCUS_NAME.get(column, column)
 
     def has(self, condition: pl.Expr) -> bool:
         """Whether the condition is true of any row."""
@@ -28,12 +38,12 @@ class Sheet:
         """Rows of which the condition is true do not land; `column` is the one at fault."""
         if self.has(condition):
             reasons = self.df.select(pl.when(condition).then(_expr(reason)).alias("r"))["r"]
-            self.refusals.append((FOCUS_NAME.get(column, column), reasons))
+            self.refusals.append((self.field(column), reasons))
 
     def refuse_because(self, column: str, reasons: pl.Series) -> None:
         """Rows with a reason do not land."""
         if reasons.null_count() < len(reasons):
-            self.refusals.append((FOCUS_NAME.get(column, column), reasons))
+            self.refusals.append((self.field(column), reasons))
 
     def note(self, condition: pl.Expr, text: Text) -> None:
         """Say in `extra` of rows of which the condition is true what was changed."""

@@ -15,8 +15,8 @@ import pytest
 
 COMMANDS = (
     [], ["demo"], ["fleet"], ["fleet", "serve"], ["ingest"], ["ingest", "dcgm"], ["ingest", "kubernetes"],
-    ["ingest", "manifest"], ["ingest", "seal"], ["build"], ["query"], ["sql"], ["export"], ["catalog"],
-    ["report"], ["doctor"], ["ui"], ["version"],
+    ["ingest", "manifest"], ["ingest", "bills"], ["ingest", "seal"], ["build"], ["query"], ["sql"], ["export"],
+    ["catalog"], ["report"], ["doctor"], ["ui"], ["version"],
 )  # fmt: skip
 BODY = b"""# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).
 # TYPE DCGM_FI_DEV_GPU_UTIL gauge

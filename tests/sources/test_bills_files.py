@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import gzip
+import tempfile
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from bill_files import SOUND, csv_text, read, row, write_csv
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sources.bills import delimited
 from warehouse.errors import BadInput
@@ -169,3 +172,26 @@ def test_columns_of_every_version(version: str, tmp_path: Path) -> None:
     assert (rows[0]["invoice_issuer"], rows[0]["region"], rows[0]["effective_cost"]) == (
         "Nimbus", "north-1", Decimal("6.12"),
     )  # fmt: skip
+
+
+JUNK = (b'"', b",", b"\n", b"\r", b"\xff", b"\x00", b"{", b"-", b"9" * 30, b"NULL", b"\\", b" ", b";", b"")
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from(JUNK), st.integers(0, 40)), min_size=1, max_size=3))
+def test_no_damage_is_more_than_bad_input(damage: list[tuple[int, bytes, int]]) -> None:
+    given_rows = [row(ResourceId=f"i-{i}", ChargeDescription='"a"\nb' if i % 3 else "c") for i in range(6)]
+    body = bytearray(csv_text(given_rows).encode())
+    for at, junk, length in damage:
+        body[at % len(body) : at % len(body) + length] = junk
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "b.csv"
+        path.write_bytes(body)
+        try:
+            rows, rejected, report = read(path)
+        except BadInput as e:
+            assert str(path) in str(e)
+            return
+    assert report.rows == len(rows) and report.refused == len({r["source_line"] for r in rejected})
+    assert not {r["source_line"] for r in rows} & {r["source_line"] for r in rejected}
+    assert all(r["reason"] and r["field"] for r in rejected)
