@@ -7,6 +7,7 @@ Formats, told by their columns (CSV with a header, or Parquet):
 * Philly (Microsoft): the generic form with `submit_time`, `duration_s`, `num_gpus`, `vc`, `job_id`;
 * openb (Alibaba GPU trace 2023): `name`, `num_gpu`, `gpu_milli`, `creation_time`, `deletion_time`, `qos`.
 
+Any of them may have `cpu_milli`, `memory_mib` (of the whole job) and `gpu_spec`, a list of models joined by a bar.
 What is made of a trace (shifting it in time, a fleet that fits) is not decided here.
 """
 
@@ -22,6 +23,8 @@ from warehouse.errors import BadInput
 _GROUPS = ("group", "vc", "team", "qos", "user")
 _NAMES = ("name", "job_id")
 _SHOWN = 20
+# of the fields that are whole numbers
+_MOST = {"num_gpus": 1e6, "gpu_milli": 1000, "cpu_milli": 1e12, "memory_mib": 1e12}
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,9 @@ class Job:
     """One job: submit time in seconds (since 1970 where the trace has times, else from its origin), run time
     in seconds, GPUs (0 for CPU-only jobs), group (team, virtual cluster; empty if the trace has none), name.
 
-    `gpu_milli` is the share of each GPU in thousandths; below 1000 only for a shared single GPU.
+    `gpu_milli` is the share of each GPU in thousandths; below 1000 only for a shared single GPU. `cpu_milli` and
+    `memory_mib` are of the whole job, 0 where the trace does not say. `models` are the GPU models it may run on, best
+    liked first; empty: any.
     """
 
     submit_s: float
@@ -38,6 +43,9 @@ class Job:
     group: str = ""
     name: str = ""
     gpu_milli: int = 1000
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    models: tuple[str, ...] = ()
 
 
 def read_trace(path: Path | str) -> list[Job]:
@@ -64,15 +72,21 @@ def read_trace(path: Path | str) -> list[Job]:
         "duration_s": _number(table, "duration_s"),
         "num_gpus": _number(table, "num_gpus"),
         "gpu_milli": _number(table, "gpu_milli") if "gpu_milli" in table.columns else pl.lit(1000.0),
+        "cpu_milli": _number(table, "cpu_milli") if "cpu_milli" in table.columns else pl.lit(0.0),
+        "memory_mib": _number(table, "memory_mib") if "memory_mib" in table.columns else pl.lit(0.0),
     }
     read = table.select(
         *(e.alias(n) for n, e in fields.items()),
         _text(table, _GROUPS).alias("group"),
         _text(table, _NAMES).alias("name"),
+        _text(table, ("gpu_spec",)).alias("gpu_spec"),
     )
     _check(path, table, read)
     read = read.sort("submit_s", "name", maintain_order=True)
-    return [Job(s, d, int(g), group, name, int(m)) for s, d, g, m, group, name in read.iter_rows()]
+    return [
+        Job(s, d, int(g), group, name, int(m), int(c), int(mib), tuple(x for x in spec.split("|") if x))
+        for s, d, g, m, c, mib, group, name, spec in read.iter_rows()
+    ]
 
 
 def _load(path: Path) -> pl.DataFrame:
@@ -125,13 +139,13 @@ def _check(path: Path, table: pl.DataFrame, read: pl.DataFrame) -> None:
     """Refuse rows with a field that is missing, no finite number, negative or not whole."""
     source = {"submit_s": "submit_s" if "submit_s" in table.columns else "submit_time"}
     messages = []
-    for column in ("submit_s", "duration_s", "num_gpus", "gpu_milli"):
+    for column in ("submit_s", "duration_s", "num_gpus", "gpu_milli", "cpu_milli", "memory_mib"):
         value = pl.col(column)
         bad = value.is_null() | ~value.is_finite()
         if column != "submit_s":
             bad = bad | (value < 0)
-        if column in ("num_gpus", "gpu_milli"):
-            bad = bad | (value != value.floor()) | (value > 1e6)
+        if column in _MOST:
+            bad = bad | (value != value.floor()) | (value > _MOST[column])
         for row in read.select(bad.fill_null(True).arg_true()).to_series().head(_SHOWN + 1).to_list():
             name = source.get(column, column)
             given = table[name][row] if name in table.columns else None

@@ -23,8 +23,14 @@ def test_philly(shared_dir: Path) -> None:
 def test_openb(shared_dir: Path) -> None:
     jobs = read_trace(shared_dir / "traces/openb/openb_pod_list_default.csv")
     assert len(jobs) == 8152
-    assert jobs[0] == Job(0.0, 12537496.0, 1, "LS", "openb-pod-0000", 1000)
+    assert jobs[0] == Job(0.0, 12537496.0, 1, "LS", "openb-pod-0000", 1000, 12000, 16384)
     assert any(j.gpu_milli < 1000 for j in jobs)
+
+
+def test_openb_models(shared_dir: Path) -> None:
+    jobs = read_trace(shared_dir / "traces/openb/openb_pod_list_gpuspec33.csv")
+    assert sum(bool(j.models) for j in jobs) == 2388
+    assert ("V100M16", "V100M32") in {j.models for j in jobs}
 
 
 def test_openb_lists_without_times_are_refused(shared_dir: Path) -> None:
