@@ -83,7 +83,8 @@ class Settling:
         self.coverable = frozenset(
             u for u, of in enumerate(usages) if any(usage.in_scope(p.commitment, of) for p in plans)
         )
-        self._offers: dict[Any, dict[int, spend.Offer | None]] = {}
+        self._eligible = {u: usages[u] for u in sorted(self.coverable)}
+        self._offers: dict[Any, dict[int, spend.Offer]] = {}
 
     def settle(self, rows: Mapping[int, Sequence[Row]], start: int, end: int) -> Settlement:
         """Settle the hours [start, end). `rows`: hour to its rows in the order of resources."""
@@ -121,11 +122,9 @@ class Settling:
         if _is_usage(self._plans[i]):
             return usage.cover(commitment, hour, self._ratios[i])
         day = date_of(hour.number)
-        key = (i, self._market.card.era(hour.number), day)
+        key = (i, self._market.card.era_of_coverable(hour.number), day)
         if key not in self._offers:
-            self._offers[key] = {
-                u: self._market.offer(commitment, self._usages[u], hour.number, day) for u in self.coverable
-            }
+            self._offers[key] = self._market.offers(commitment, self._eligible, hour.number, day)
         return spend.cover(commitment, hour, self._offers[key])
 
 

@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from analytics.charges.amortize import Plan
 from analytics.charges.coverage import Settling
+from analytics.charges.credits import read_credits
 from analytics.charges.currency import Exchange
 from analytics.charges.node_rows import node_charges
 from analytics.charges.other_rows import Books
@@ -33,7 +34,6 @@ from analytics.charges.pricing import Card
 from analytics.charges.records import (
     first_hour,
     read_commitments,
-    read_credits,
     read_currency,
     read_owned,
     read_prices,
@@ -66,7 +66,7 @@ def compute(connection: duckdb.DuckDBPyConnection, start: date, end: date) -> pa
     """Charges whose period begins in [start, end). Raises `BadInput` where a price or commitment makes no sense."""
     contract = CONTRACTS["core.computed_charges"]
     first, last = span = _hour(start), _hour(end)
-    card = Card(read_prices(connection), owned_prices(read_owned(connection)), first, last)
+    card = Card(read_prices(connection, *span), owned_prices(read_owned(connection)), first, last)
     exchange, currency = Exchange(read_rates(connection)), read_currency(connection)
     plans = [Plan(c, exchange, currency) for c in read_commitments(connection)]
     credits = read_credits(connection)

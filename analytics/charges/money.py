@@ -27,8 +27,8 @@ def units(value: Decimal | int | Fraction | None, scale: int) -> int:
     """`value` in units of 1/scale, rounded half up; null is nothing."""
     if value is None:
         return 0
-    exact = Fraction(value) * scale
-    return half_up(exact.numerator, exact.denominator)
+    numerator, denominator = value.as_integer_ratio()
+    return half_up(numerator * scale, denominator)
 
 
 def cost_of(price: int, quantity: int) -> int:

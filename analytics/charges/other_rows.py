@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 
 from analytics.charges.amortize import Plan
 from analytics.charges.coverage import Unused
+from analytics.charges.credits import Credit
 from analytics.charges.currency import Exchange
 from analytics.charges.money import NANO, half_up
 from analytics.charges.pricing import Card, Kind
-from analytics.charges.records import ANYWHERE, Commitment, Credit, Price, date_of, hour_at
+from analytics.charges.records import ANYWHERE, Commitment, Price, date_of, hour_at
 
 _EXACT = Context(prec=80)
 Row = dict[str, Any]

@@ -40,6 +40,7 @@ class Card:
         holding = [p for p in (*prices, *owned) if p.valid_from < end and p.valid_to > start]
         bounds = {b for p in holding for b in (p.valid_from, p.valid_to)}
         self._bounds = sorted(b for b in bounds if start < b < end)
+        self._coverable = sorted({b for p in holding if p.billing_model != "spot" for b in (p.valid_from, p.valid_to)})
         self._held: defaultdict[Any, defaultdict[int, list[Price]]] = defaultdict(lambda: defaultdict(list))
         for price in sorted(holding, key=lambda p: (p.sku_price_id or "", p.billing_account_id or "")):
             by = (price.instance_type, None) if price.instance_type is not None else (None, price.accelerator)
@@ -51,6 +52,10 @@ class Card:
     def era(self, hour: int) -> int:
         """Number of the hour's era."""
         return bisect_right(self._bounds, hour)
+
+    def era_of_coverable(self, hour: int) -> int:
+        """Number of the stretch of hours within which no price changes but of spot nodes, which are never covered."""
+        return bisect_right(self._coverable, hour)
 
     def eras(self, start: int, end: int) -> list[tuple[int, int]]:
         """Hours [start, end) cut into eras."""

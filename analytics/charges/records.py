@@ -1,4 +1,4 @@
-"""Rate cards, commitments, credits and owned hardware as the engine uses them: integers, whole hours, one version each.
+"""Rate cards, commitments and owned hardware as the engine uses them: integers, whole hours, one version each.
 
 Hours are counted from 1970-01-01T00 UTC. An hour belongs to a validity or a term if its start does, so what begins
 or ends inside an hour counts from the next one; consecutive terms never share an hour.
@@ -15,7 +15,7 @@ from typing import Any
 
 import duckdb
 
-from analytics.charges.money import COST, NANO, units
+from analytics.charges.money import NANO, units
 from warehouse.errors import BadInput
 
 EPOCH = datetime(1970, 1, 1)
@@ -128,24 +128,14 @@ class Commitment:
         )
 
 
-@dataclass(frozen=True)
-class Credit:
-    """Money granted, in 1e-10 of `currency`, positive; charged once, at the start of its period."""
+def read_prices(connection: duckdb.DuckDBPyConnection, start: int, end: int) -> list[Price]:
+    """raw.prices that hold in some of the hours [start, end).
 
-    provider: str
-    credit_id: str
-    account: str | None
-    description: str | None
-    amount: int
-    currency: str
-    start: datetime
-    end: datetime | None
-
-
-def read_prices(connection: duckdb.DuckDBPyConnection) -> list[Price]:
-    """raw.prices. `BadInput` names a row whose unit or rounding is unknown or whose metering is not positive."""
+    `BadInput` names a row whose unit or rounding is unknown or whose metering is not positive.
+    """
     prices = []
-    for r in _rows(connection, "raw.prices", "provider, sku_price_id, region, valid_from_at, as_of"):
+    held = f"(select * from raw.prices where {_holds(start, end)})"
+    for r in table_rows(connection, held, "provider, sku_price_id, region, valid_from_at, as_of"):
         where = f"raw.prices: {r['provider']} {r['sku_price_id']} ({r['source']}:{r['source_line']})"
         rounding = r["rounding"] or "up"
         if r["pricing_unit"] not in PRICING_UNITS:
@@ -194,7 +184,7 @@ def read_commitments(connection: duckdb.DuckDBPyConnection) -> list[Commitment]:
     purchases and amortization of a term must add up. A term in which no hour begins counts as the hour it starts in.
     """
     newest: dict[tuple[str, str], dict[str, Any]] = {}
-    for r in _rows(connection, "raw.commitments", "provider, commitment_id, as_of"):
+    for r in table_rows(connection, "raw.commitments", "provider, commitment_id, as_of"):
         newest[r["provider"], r["commitment_id"]] = r
     return sorted((_commitment(r) for r in newest.values()), key=lambda c: c.order)
 
@@ -249,33 +239,9 @@ def _commitment(r: dict[str, Any]) -> Commitment:
     )
 
 
-def read_credits(connection: duckdb.DuckDBPyConnection) -> list[Credit]:
-    """raw.credits. `BadInput` names a credit without a start or with a negative amount."""
-    credits = []
-    for r in _rows(connection, "raw.credits", "provider, credit_id"):
-        if r["charge_period_start_at"] is None or r["amount"] is None or r["amount"] < 0:
-            raise BadInput(
-                f"raw.credits: {r['provider']} {r['credit_id']} ({r['source']}:{r['source_line']}): "
-                "amount must be positive and charge_period_start_at given"
-            )
-        credits.append(
-            Credit(
-                provider=r["provider"],
-                credit_id=r["credit_id"],
-                account=r["billing_account_id"],
-                description=r["credit_description"],
-                amount=units(r["amount"], COST),
-                currency=r["currency"],
-                start=r["charge_period_start_at"],
-                end=r["charge_period_end_at"],
-            )
-        )
-    return credits
-
-
 def read_rates(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, str, date, Decimal]]:
     """raw.exchange_rates: from, to, date, rate."""
-    for r in _rows(connection, "raw.exchange_rates", "from_currency, to_currency, rate_date"):
+    for r in table_rows(connection, "raw.exchange_rates", "from_currency, to_currency, rate_date"):
         yield r["from_currency"], r["to_currency"], r["rate_date"], r["exchange_rate"]
 
 
@@ -287,13 +253,19 @@ def read_currency(connection: duckdb.DuckDBPyConnection) -> str:
 
 def read_owned(connection: duckdb.DuckDBPyConnection) -> Iterator[dict[str, Any]]:
     """Rows of raw.owned_hardware by column name."""
-    return _rows(connection, "raw.owned_hardware", "provider, region, instance_type, valid_from_at, as_of")
+    return table_rows(connection, "raw.owned_hardware", "provider, region, instance_type, valid_from_at, as_of")
 
 
-def _rows(connection: duckdb.DuckDBPyConnection, table: str, order: str) -> Iterator[dict[str, Any]]:
+def table_rows(connection: duckdb.DuckDBPyConnection, table: str, order: str) -> Iterator[dict[str, Any]]:
+    """Rows of a table by column name, in that order."""
     cursor = connection.execute(f"select * from {table} order by {order}")
     names = [d[0] for d in cursor.description or ()]
     return (dict(zip(names, row, strict=True)) for row in cursor.fetchall())
+
+
+def _holds(start: int, end: int) -> str:
+    since, until = (f"timestamp '{hour_at(h):%Y-%m-%d %H:%M:%S}'" for h in (start, end))
+    return f"(valid_from_at is null or valid_from_at < {until}) and (valid_to_at is null or valid_to_at > {since})"
 
 
 def _bound(at: datetime | None, otherwise: int) -> int:

@@ -8,6 +8,7 @@ Belongs here: eligibility and order by saving, taking by money. Not here: scope,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
@@ -22,10 +23,10 @@ from analytics.charges.usage import in_scope
 
 @dataclass(frozen=True)
 class Offer:
-    """A committed rate for a class of usage: 1e-9 of the commitment's currency, and where it stands in the order."""
+    """A committed rate for a class of usage: 1e-9 of the commitment's currency, and its place in the order."""
 
     rate: int
-    order: tuple[Fraction, int, str]
+    place: int
 
 
 @dataclass(frozen=True)
@@ -36,23 +37,31 @@ class Market:
     exchange: Exchange
     currency: str
 
-    def offer(self, commitment: Commitment, usage: Usage, hour: int, day: date) -> Offer | None:
-        """The offer for that usage in that hour; None: not eligible (no rate, no price to save on, no conversion)."""
-        if not in_scope(commitment, usage):
-            return None
-        found = self.card.committed(usage.kind, usage.price.pricing_unit, commitment.type, hour)
-        if found is None:
-            return None
-        rate = self.exchange.price(found.contracted_price, found.currency, commitment.currency, day)
-        compared = self.exchange.price(found.contracted_price, found.currency, self.currency, day)
-        price = self.exchange.price(usage.price.contracted_price, usage.price.currency, self.currency, day)
-        if rate is None or compared is None or not price:
-            return None
-        # the share of the price that stays to pay: lowest first is highest saving first
-        return Offer(rate, (Fraction(compared, price), compared, usage.price.sku_id or ""))
+    def offers(self, commitment: Commitment, usages: Mapping[int, Usage], hour: int, day: date) -> dict[int, Offer]:
+        """Offers for the classes of usage that are eligible in that hour.
+
+        Not eligible is what has no committed rate, no price to save on, or no conversion.
+        """
+        rates, orders = dict[int, int](), dict[int, tuple[Fraction, int, str]]()
+        for u, usage in usages.items():
+            found = None
+            if in_scope(commitment, usage):
+                found = self.card.committed(usage.kind, usage.price.pricing_unit, commitment.type, hour)
+            if found is None:
+                continue
+            rate = self.exchange.price(found.contracted_price, found.currency, commitment.currency, day)
+            compared = self.exchange.price(found.contracted_price, found.currency, self.currency, day)
+            price = self.exchange.price(usage.price.contracted_price, usage.price.currency, self.currency, day)
+            if rate is None or compared is None or not price:
+                continue
+            rates[u] = rate
+            # the share of the price that stays to pay: lowest first is highest saving first
+            orders[u] = (Fraction(compared, price), compared, usage.price.sku_id or "")
+        places = {order: place for place, order in enumerate(sorted(set(orders.values())))}
+        return {u: Offer(rates[u], places[order]) for u, order in orders.items()}
 
 
-def cover(commitment: Commitment, hour: Hour, offers: dict[int, Offer | None]) -> Taken:
+def cover(commitment: Commitment, hour: Hour, offers: Mapping[int, Offer]) -> Taken:
     """Take of the hour's rows by saving, up to the committed money. `offers`: class of usage to its offer.
 
     Money is counted exactly, the last row takes what is left of it; the money used by each row is stated in 1e-9 by
@@ -60,9 +69,9 @@ def cover(commitment: Commitment, hour: Hour, offers: dict[int, Offer | None]) -
     """
     eligible = []
     for i, row in enumerate(hour.rows):
-        offer = offers[row.usage]
+        offer = offers.get(row.usage)
         if offer is not None and hour.left[i]:
-            eligible.append((offer.order, i, offer.rate))
+            eligible.append((offer.place, i, offer.rate))
     eligible.sort()
     taken, left, exact = Taken(), commitment.quantity * NANO, []
     for _, i, rate in eligible:
