@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from scheduler.model import MILLI, SECOND_US, Job, Node, Role, Shape
-from scheduler.replay.engine import TraceRun
+from scheduler.replay.outcome import TraceRun
 from sources import traces
 from warehouse.errors import BadInput
 

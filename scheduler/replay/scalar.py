@@ -12,7 +12,7 @@ import heapq
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -22,7 +22,7 @@ POLICIES: tuple[ScalarPolicy, ...] = ("fifo", "easy", "conservative")
 
 @dataclass(frozen=True)
 class ScalarJob:
-    """A job of `gpus` equal GPUs; times in microseconds. The policy believes `predicted_us`, not `duration_us`."""
+    """A job of `gpus` equal units; times in microseconds. The policy believes `predicted_us`, not `duration_us`."""
 
     submit_us: int
     duration_us: int
@@ -30,12 +30,22 @@ class ScalarJob:
     predicted_us: int
 
 
+class Learner(Protocol):
+    """Predicts run times (us) of jobs by their index as they come, from those that have ended by then."""
+
+    def predict(self, job: int) -> int: ...
+
+    def ended(self, job: int) -> None: ...
+
+
 class _Pool:
     """Free GPUs, what runs, and when the policy believes it ends."""
 
-    def __init__(self, size: int, jobs: Sequence[ScalarJob]) -> None:
+    def __init__(self, size: int, jobs: Sequence[ScalarJob], learner: Learner | None) -> None:
         self.free = size
         self.jobs = jobs
+        self.learner = learner
+        self.predicted = np.array([j.predicted_us for j in jobs], dtype=np.int64)
         self.starts = np.full(len(jobs), -1, dtype=np.int64)
         self.ends: list[tuple[int, int]] = []
         # (believed end, job) of what runs; entries of ended jobs are skipped
@@ -54,24 +64,27 @@ class _Pool:
             _, job = heapq.heappop(self.ends)
             self.running.remove(job)
             self.free += self.jobs[job].gpus
+            if self.learner is not None:
+                self.learner.ended(job)
 
     def releases(self, now: int) -> list[tuple[int, int]]:
         """(instant, GPUs) that running jobs are believed to give back, in order; what is overdue ends in a moment."""
-        return sorted(
-            (max(int(self.starts[j]) + self.jobs[j].predicted_us, now + 1), self.jobs[j].gpus) for j in self.running
-        )
+        return sorted((max(int(self.starts[j] + self.predicted[j]), now + 1), self.jobs[j].gpus) for j in self.running)
 
 
-def run_scalar(jobs: Sequence[ScalarJob], size: int, policy: ScalarPolicy) -> np.ndarray:
+def run_scalar(
+    jobs: Sequence[ScalarJob], size: int, policy: ScalarPolicy, learner: Learner | None = None
+) -> np.ndarray:
     """Start time of every job in microseconds, -1 for one that never starts (more GPUs than the pool has).
 
-    `jobs` are in the order of the queue: submission, then id.
+    `jobs` are in the order of the queue: submission, then id. With a learner it is asked for the run time of each job
+    that comes, and `predicted_us` is not read.
     """
     order = [i for i, job in enumerate(jobs) if job.gpus <= size]
-    if policy == "conservative" and all(j.predicted_us == j.duration_us for j in jobs):
+    if policy == "conservative" and learner is None and all(j.predicted_us == j.duration_us for j in jobs):
         return _planned(jobs, order, size)
-    pool = _Pool(size, jobs)
-    waiting = _Waiting(jobs)
+    pool = _Pool(size, jobs, learner)
+    waiting = _Waiting(jobs, pool.predicted)
     step = {"fifo": _fifo, "easy": _easy, "conservative": _conservative}[policy]
     arrivals = iter(order)
     coming = next(arrivals, None)
@@ -82,6 +95,8 @@ def run_scalar(jobs: Sequence[ScalarJob], size: int, policy: ScalarPolicy) -> np
         now = min(times)
         pool.end_until(now)
         while coming is not None and jobs[coming].submit_us == now:
+            if learner is not None:
+                pool.predicted[coming] = max(learner.predict(coming), 1)
             waiting.add(coming)
             coming = next(arrivals, None)
         step(pool, waiting, now)
@@ -91,9 +106,9 @@ def run_scalar(jobs: Sequence[ScalarJob], size: int, policy: ScalarPolicy) -> np
 class _Waiting:
     """The queue as arrays, in order, so that backfill looks at all of it at once."""
 
-    def __init__(self, jobs: Sequence[ScalarJob]) -> None:
+    def __init__(self, jobs: Sequence[ScalarJob], predicted: np.ndarray) -> None:
         self.gpus = np.array([j.gpus for j in jobs], dtype=np.int64)
-        self.predicted = np.array([j.predicted_us for j in jobs], dtype=np.int64)
+        self.predicted = predicted
         self.ids = np.empty(len(jobs), dtype=np.int64)
         self.first, self.last = 0, 0
         self.is_started = np.zeros(len(jobs), dtype=bool)
@@ -171,8 +186,9 @@ def _conservative(pool: _Pool, waiting: _Waiting, now: int) -> None:
         return
     profile = _Profile(now, pool.free, pool.releases(now))
     for job in [waiting.head, *map(int, waiting.rest())]:
-        at = profile.earliest(pool.jobs[job].gpus, pool.jobs[job].predicted_us)
-        profile.take(at, at + pool.jobs[job].predicted_us, pool.jobs[job].gpus)
+        duration = int(pool.predicted[job])
+        at = profile.earliest(pool.jobs[job].gpus, duration)
+        profile.take(at, at + duration, pool.jobs[job].gpus)
         if at == now:
             waiting.take(job)
             pool.start(job, now)
