@@ -54,7 +54,9 @@ sku_hours as (
         sum(cast(cast(pricing_quantity as decimal(38, 9)) * 1000000000 as hugeint)
             // nullif(case when unit like 'gpu%' then gpu_count else 1 end, 0)) as units
     from quantities
-    where unit in ('hours', 'hour', 'hrs', 'hr', 'h', 'gpu-hours', 'gpu-hour', 'gpu hours')
+    where
+        charge_scope in ('node', 'not_in_cluster')
+        and unit in ('hours', 'hour', 'hrs', 'hr', 'h', 'gpu-hours', 'gpu-hour', 'gpu hours')
     group by origin, is_kept, date, hour, charge_scope, provider, billing_account_id, resource_id, sku_id
 ),
 hours as (
@@ -103,25 +105,25 @@ named_commitments as (
 -- What gave way to bills is compared with the largest account of the resource.
 replaced as (
     select
-        date, charge_scope, resource_id, max(provider) as provider, max(billing_account_id) as billing_account_id,
+        date, charge_scope, resource_id, provider, max(billing_account_id) as billing_account_id,
         max(cluster) as cluster, max(node) as node, max(billing_currency) as billing_currency,
         cast(sum(billed_cost) as decimal(28, 10)) as billed_cost, cast(sum(effective_cost) as decimal(28, 10)) as effective_cost,
         min(case when is_unpriced then 1 else 0 end) = 1 as is_unpriced
     from computed_totals
     where not is_kept
-    group by date, charge_scope, resource_id
+    group by date, charge_scope, resource_id, provider
 ),
 replaced_hours as (
-    select date, charge_scope, resource_id, sum(hours) as hours
+    select date, charge_scope, resource_id, provider, sum(hours) as hours
     from hours
     where origin = 'computed' and not is_kept
-    group by date, charge_scope, resource_id
+    group by date, charge_scope, resource_id, provider
 ),
 ranked as (
     select
         *,
         row_number() over (
-            partition by date, charge_scope, resource_id order by abs(effective_cost) desc, provider, billing_account_id
+            partition by date, charge_scope, resource_id, provider order by abs(effective_cost) desc, billing_account_id
         ) as place
     from bill_totals
 ),
@@ -141,9 +143,10 @@ compared as (
     from ranked as b
     full outer join replaced as r
         on b.date = r.date and b.charge_scope = r.charge_scope and b.resource_id is not distinct from r.resource_id
-        and b.place = 1
+        and b.provider = r.provider and b.place = 1
     left join replaced_hours as q
         on q.date = r.date and q.charge_scope = r.charge_scope and q.resource_id is not distinct from r.resource_id
+        and q.provider = r.provider
     left join hours as h
         on h.origin = 'bill' and h.date = b.date and h.charge_scope = b.charge_scope and h.provider = b.provider
         and h.billing_account_id is not distinct from b.billing_account_id and h.resource_id is not distinct from b.resource_id

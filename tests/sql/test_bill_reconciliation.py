@@ -111,6 +111,19 @@ def test_a_resource_in_two_accounts_is_compared_once(lake: Lake) -> None:
     assert (found["support"]["verdict"], found["support"]["computed_billed_cost"]) == ("not_computed", 0)
 
 
+def test_credits_are_those_of_one_provider(lake: Lake) -> None:
+    about = {"charge_scope": "credit", "charge_category": "Credit", "charge_period_end_at": APRIL}
+    put(lake, "core.computed_charges", [
+        computed(None, at(1), "-5", **about, provider=p, charge_id=p) for p in ("aws", "gcp")
+    ])  # fmt: skip
+    put_bills(lake, [flat("Credit", at(1), at(2), "-4"), flat("Credit", at(1), at(2), "-7", provider="azure")])
+    run(lake, ALL)
+    found = rows(lake, "mart.bill_reconciliation")
+    assert {(r["provider"], r["verdict"], r["computed_billed_cost"], r["bill_billed_cost"]) for r in found} == {
+        ("aws", "credit", -5, -4), ("azure", "credit", 0, -7), ("gcp", "not_in_bill", -5, 0)
+    }  # fmt: skip
+
+
 def test_commitments_are_compared_as_well(lake: Lake) -> None:
     unused = {"charge_scope": "commitment", "commitment_id": "ri-1", "commitment_discount_status": "Unused"}
     put(lake, "core.computed_charges", [computed("ri-1", at(1, h), "2", **unused) for h in range(24)])
