@@ -2,7 +2,9 @@
 -- A line is converted as a whole, by the rate of the date on which its charge period begins, and then dealt: prices are
 -- rounded half up at 1e-9, billed and effective cost at 1e-10; list and contracted cost are made anew from the converted
 -- price where the bill keeps cost = price x quantity to 1e-10, else converted themselves. Without a rate costs are zero
--- and flags say no_rate. What the bill says stays in the pricing currency's columns.
+-- and flags say no_rate. What the bill says stays in the pricing currency's columns. Effective cost of a commitment that
+-- was paid whole in advance is worth what it was on the day of payment, where a rate card tells that day, so that its
+-- hours add up to the fee.
 -- Usage of a node is spread over the node's running time in the charge period, over the hours alone where it did not
 -- run in it, unused commitments over the hours; usage that is no node's has a row a date. Over dates shares are
 -- differences of cumulated shares (core.bill_spreads), in a date by largest remainder, ties by hour, cluster, node;
@@ -14,13 +16,22 @@
 with setting as (
     select coalesce(max(value), 'USD') as currency from raw.settings where setting = 'currency'
 ),
+prepaid as (
+    select commitment_id, cast(starts_at as date) as paid_on, payment_model
+    from raw.commitments
+    qualify row_number() over (partition by commitment_id order by as_of desc, provider) = 1
+),
 lines as (
     select
-        *,
+        b.*,
         case when charge_category = 'Usage' then charge_period_end_at - interval 1 microsecond else charge_period_start_at end
             as last_instant_at,
-        coalesce(commitment_discount_status = 'Unused' or capacity_reservation_status = 'Unused', false) as is_unused
-    from raw.bills
+        coalesce(commitment_discount_status = 'Unused' or capacity_reservation_status = 'Unused', false) as is_unused,
+        p.paid_on
+    from raw.bills as b
+    left join prepaid as p
+        on p.commitment_id = b.commitment_id and p.payment_model = 'All Upfront' and b.charge_category = 'Usage'
+        and b.commitment_discount_status is not null
     where
         charge_period_start_at < $end_at
         and (charge_period_start_at >= $start_at or (charge_category = 'Usage' and charge_period_end_at > $start_at))
@@ -42,6 +53,8 @@ portions as (
 ),
 needed as (
     select distinct billing_currency, cast(charge_period_start_at as date) as charged_on from lines
+    union
+    select distinct billing_currency, paid_on from lines where paid_on is not null
 ),
 given as (
     select from_currency, to_currency, rate_date, cast(cast(exchange_rate as decimal(38, 9)) * 1000000000 as hugeint) as rate
@@ -73,6 +86,14 @@ counted as (
         l.*, s.currency,
         case when l.billing_currency = s.currency then 1 else r.times end as times,
         case when l.billing_currency = s.currency then 1 else r.divisor end as divisor,
+        case
+            when l.billing_currency = s.currency then 1
+            when r.times is not null then coalesce(p.times, r.times)
+        end as paid_times,
+        case
+            when l.billing_currency = s.currency then 1
+            when r.times is not null then coalesce(p.divisor, r.divisor)
+        end as paid_divisor,
         l.billing_currency = s.currency or r.times is not null as has_rate,
         cast(cast(l.list_unit_price as decimal(38, 9)) * 1000000000 as hugeint) as list_price_units,
         cast(cast(l.contracted_unit_price as decimal(38, 9)) * 1000000000 as hugeint) as contracted_price_units,
@@ -96,6 +117,7 @@ counted as (
     cross join setting as s
     left join rates as r
         on r.billing_currency = l.billing_currency and r.charged_on = cast(l.charge_period_start_at as date)
+    left join rates as p on p.billing_currency = l.billing_currency and p.charged_on = l.paid_on
 ),
 judged as (
     select
@@ -120,8 +142,10 @@ priced as (
             else sign(billed_units) * ((abs(billed_units) * times * 2 + divisor) // nullif(divisor * 2, 0))
         end as billed,
         case
-            when times = divisor then effective_units
-            else sign(effective_units) * ((abs(effective_units) * times * 2 + divisor) // nullif(divisor * 2, 0))
+            when paid_times = paid_divisor then effective_units
+            else sign(effective_units) * (
+                (abs(effective_units) * paid_times * 2 + paid_divisor) // nullif(paid_divisor * 2, 0)
+            )
         end as effective
     from judged
 ),

@@ -219,6 +219,28 @@ def test_another_currency(lake: Lake) -> None:
     assert (odd["list_cost"], odd["list_unit_price"]) == (Decimal("8.4"), Decimal("1.8"))
 
 
+def test_a_prepaid_commitment_keeps_the_rate_of_its_day(lake: Lake) -> None:
+    """Paid on the first at 1.1: what it costs on the second, at 1.2, is worth 1.1; its list cost is of the day."""
+    put_rates(lake, ("EUR", "USD", 1, "1.1"), ("EUR", "USD", 2, "1.2"))
+    put(lake, "raw.commitments", [
+        {"provider": "aws", "commitment_id": i, "commitment_name": i, "payment_model": model, "starts_at": at(1),
+         "ends_at": at(9), "as_of": date(2026, 3, 1)}
+        for i, model in (("whole", "All Upfront"), ("monthly", "No Upfront"))
+    ])  # fmt: skip
+    used = {"billing_currency": "EUR", "commitment_discount_status": "Used", "billed_cost": Decimal(0)}
+    unused = flat("Usage", at(2), at(2, 1), "3", **used | {"commitment_discount_status": "Unused"})
+    put_bills(lake, [
+        *(line(N, at(2, h), None, "1", **used, commitment_id=i) for h, i in enumerate(("whole", "monthly", "unknown"))),
+        unused | {"commitment_id": "whole", "resource_id": "whole"},
+        line(N, at(2, 5), None, "1", billing_currency="EUR", commitment_id="whole"),
+    ])  # fmt: skip
+    run(lake, BILLS, 2, 3)
+    by_line = {r["charge_id"].split("/")[2]: r for r in rows(lake, "core.billed_charges")}
+    assert [by_line[n]["effective_cost"] for n in "23456"] == [Decimal(x) for x in ("1.1", "1.2", "1.2", "3.3", "1.2")]
+    assert [by_line[n]["list_cost"] for n in "234"] == [Decimal("1.8")] * 3
+    assert by_line["2"]["pricing_currency_effective_cost"] == 1
+
+
 def test_reporting_in_euro(lake: Lake) -> None:
     put(lake, "raw.settings", [{"setting": "currency", "value": "EUR"}])
     put_rates(lake, ("EUR", "USD", 1, "1.25"))
