@@ -116,8 +116,7 @@ def test_bills_take_the_place_of_computed_charges(billed: Billed) -> None:
     theirs = invoiced(billed, ("usage", "purchase", "credit", "tax", "other", "not_in_cluster"))
     for provider, (billed_cost, effective) in theirs.items():
         assert ours[provider][0] == billed_cost, provider
-        if provider != "cirrus":
-            assert abs(ours[provider][1] - effective) < ROUNDING, provider
+        assert abs(ours[provider][1] - effective) < ROUNDING, provider
     scopes = billed.rows("select distinct charge_scope from core.charges order by 1")
     assert [s for (s,) in scopes] == [
         "commitment", "credit", "node", "not_in_cluster", "other_services", "tax",
