@@ -27,6 +27,7 @@ from pipelines.commands import (
     ingest_bills,
     ingest_prices,
     query,
+    replay,
     report,
     ui,
 )
@@ -65,6 +66,7 @@ app.command()(export.export)
 app.command()(close.close)
 app.command()(export.catalog)
 app.command()(report.report)
+app.command()(replay.replay)
 app.command()(doctor.doctor)
 app.command()(ui.ui)
 app.command()(doctor.version)

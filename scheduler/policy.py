@@ -56,3 +56,15 @@ POLICIES: dict[str, Policy] = {
         Policy("strandline"),
     )
 }
+
+# What takes each mechanism out of a policy, by the name that a user gives it.
+MECHANISMS: dict[str, dict[str, object]] = {
+    "priority": {"by_priority": False},
+    "share": {"by_share": False},
+    "duration": {"by_duration": False},
+    "ageing": {"age_limit_us": None},
+    "decay": {"half_life_us": None},
+    "backfill": {"backfill": "none"},
+    "stickiness": {"is_sticky": False},
+    "preemption": {"with_preemption": False},
+}
