@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHES = ("parse", "ledger", "demo")
+BENCHES = ("parse", "ledger", "cost", "demo")
 
 
 def main() -> None:

@@ -44,18 +44,22 @@ ledger as (
 -- What became of a node-hour's GPU time. A holder's unavailable time is not allocated to it.
 gpu_parts as (
     select
-        date, hour, cluster, node, 'holder' as cost_part, holder, sum(allocated_us) as weight,
-        sum(utilized_us) as utilized_us, sum(stranded_us) as stranded_us, sum(unobserved_us) as unobserved_us
+        date, hour, cluster, node, 'holder' as cost_part, holder, max(namespace) as namespace, max(pod) as pod,
+        max(team) as team, max(workload_kind) as workload_kind, max(accelerator) as accelerator,
+        sum(allocated_us) as weight, sum(utilized_us) as utilized_us, sum(stranded_us) as stranded_us,
+        sum(unobserved_us) as unobserved_us
     from ledger
     where allocated_us > 0
     group by date, hour, cluster, node, holder
     union all
-    select date, hour, cluster, node, 'unallocated', cast(null as varchar), sum(unallocated_us), 0, 0, 0
+    select
+        date, hour, cluster, node, 'unallocated', null, null, null, null, null, null, sum(unallocated_us), 0, 0, 0
     from ledger
     where unallocated_us > 0
     group by date, hour, cluster, node
     union all
-    select date, hour, cluster, node, 'unavailable', cast(null as varchar), sum(unavailable_us), 0, 0, 0
+    select
+        date, hour, cluster, node, 'unavailable', null, null, null, null, null, null, sum(unavailable_us), 0, 0, 0
     from ledger
     where unavailable_us > 0
     group by date, hour, cluster, node
@@ -195,33 +199,15 @@ bid_ranks as (
     select
         *, component_units - sum(units) over (partition by date, hour, cluster, node, component) as missing,
         row_number() over (
-            partition by date, hour, cluster, node, component order by rest desc, cost_part, coalesce(holder, '')
+            partition by date, hour, cluster, node, component order by rest desc, cost_part, holder
         ) as place
     from bid_floors
 ),
--- Who the holders are: the ledger's word before that of the requests.
-holders as (
-    select
-        date, hour, cluster, node, holder, coalesce(max(ledger_namespace), max(namespace)) as namespace,
-        coalesce(max(ledger_pod), max(pod)) as pod, coalesce(max(ledger_team), max(team)) as team,
-        coalesce(max(ledger_kind), max(workload_kind)) as workload_kind, max(accelerator) as accelerator
-    from (
-        select
-            date, hour, cluster, node, holder, namespace as ledger_namespace, pod as ledger_pod, team as ledger_team,
-            workload_kind as ledger_kind, accelerator, null as namespace, null as pod, null as team,
-            null as workload_kind
-        from ledger
-        union all
-        select
-            date, hour, cluster, node, holder, null, null, null, null, null, namespace, pod, team, workload_kind
-        from requests
-    ) as known
-    group by date, hour, cluster, node, holder
-),
+-- Who a holder is, the ledger says before the requests do.
 parts as (
     select
-        date, hour, cluster, node, cost_part, holder, units + case when place <= missing then 1 else 0 end as units,
-        case when component = 'gpu' then units + case when place <= missing then 1 else 0 end else 0 end as gpu_units,
+        date, hour, cluster, node, cost_part, holder, case when place <= missing then units + 1 else units end as units,
+        case when component <> 'gpu' then 0 when place <= missing then units + 1 else units end as gpu_units,
         0 as held_us, 0 as utilized_us, 0 as stranded_us, 0 as unobserved_us, 0 as free_us, 0 as broken_us,
         0 as energy_j, 0 as metered_s
     from bid_ranks
@@ -245,10 +231,13 @@ summed as (
         sum(energy_j) as energy_j, sum(metered_s) as metered_s
     from parts
     group by date, hour, cluster, node, cost_part, holder
+    -- A request too small for one unit has no part.
+    having sum(units) > 0 or sum(held_us) > 0 or sum(free_us) > 0 or sum(broken_us) > 0
 )
 select
-    s.date, s.hour, s.cluster, s.node, s.cost_part, s.holder, h.namespace, h.pod, h.team, h.workload_kind,
-    h.accelerator, m.method_id,
+    s.date, s.hour, s.cluster, s.node, s.cost_part, s.holder, coalesce(g.namespace, r.namespace) as namespace,
+    coalesce(g.pod, r.pod) as pod, coalesce(g.team, r.team) as team,
+    coalesce(g.workload_kind, r.workload_kind) as workload_kind, g.accelerator, m.method_id,
     cast(cast(s.units as decimal(18, 0)) * 0.000000000001 as decimal(18, 12)) as allocated_ratio,
     cast(cast(s.gpu_units as decimal(18, 0)) * 0.000000000001 as decimal(18, 12)) as gpu_ratio,
     cast(cast(s.held_us as decimal(18, 0)) * 0.000001 as decimal(18, 6)) as allocated_gpu_seconds,
@@ -260,6 +249,7 @@ select
     cast(s.energy_j as decimal(18, 6)) as metered_energy_j, cast(s.metered_s as decimal(18, 6)) as metered_gpu_seconds
 from summed as s
 cross join methods as m
-left join holders as h
-    on h.date = s.date and h.hour = s.hour and h.cluster = s.cluster and h.node = s.node
-    and h.holder is not distinct from s.holder
+left join gpu_parts as g
+    on g.date = s.date and g.hour = s.hour and g.cluster = s.cluster and g.node = s.node and g.holder = s.holder
+left join requests as r
+    on r.date = s.date and r.hour = s.hour and r.cluster = s.cluster and r.node = s.node and r.holder = s.holder

@@ -30,19 +30,25 @@ device_parts as (
     where unavailable_us > 0
     group by date, hour, cluster, node, pci_bus_id
 ),
+devices as (
+    select date, hour, cluster, node, pci_bus_id, count(*) as parts, sum(part_us) as device_us
+    from device_parts
+    group by date, hour, cluster, node, pci_bus_id
+),
 -- In millionths of a joule and of a second; HUGEINT, since such a number times microseconds does not fit 64 bits.
 metered as (
     select
-        date, hour, cluster, node, pci_bus_id,
-        cast(cast(metered_energy_j as decimal(38, 6)) * 1000000 as hugeint) as energy,
-        cast(cast(metered_gpu_seconds as decimal(38, 6)) * 1000000 as hugeint) as seconds
-    from core.gpu_energy_hourly
-    where date >= cast($start_at as date) and date < cast($end_at as date)
+        m.date, m.hour, m.cluster, m.node, m.pci_bus_id, d.parts, d.device_us,
+        cast(cast(m.metered_energy_j as decimal(38, 6)) * 1000000 as hugeint) as energy,
+        cast(cast(m.metered_gpu_seconds as decimal(38, 6)) * 1000000 as hugeint) as seconds
+    from core.gpu_energy_hourly as m
+    inner join devices as d
+        on d.date = m.date and d.hour = m.hour and d.cluster = m.cluster and d.node = m.node
+        and d.pci_bus_id = m.pci_bus_id
+    where m.date >= cast($start_at as date) and m.date < cast($end_at as date)
 ),
 bids as (
-    select
-        d.*, m.energy, m.seconds,
-        sum(d.part_us) over (partition by d.date, d.hour, d.cluster, d.node, d.pci_bus_id) as device_us
+    select d.*, m.parts, m.device_us, m.energy, m.seconds
     from device_parts as d
     inner join metered as m
         on m.date = d.date and m.hour = d.hour and m.cluster = d.cluster and m.node = d.node
@@ -55,28 +61,36 @@ floors as (
         (seconds * part_us) // nullif(device_us, 0) as second_units,
         (seconds * part_us) % nullif(device_us, 0) as second_rest
     from bids
+    where parts > 1
 ),
 ranks as (
     select
-        *,
+        date, hour, cluster, node, pci_bus_id, cost_part, holder, energy_units, second_units,
         energy - sum(energy_units) over (partition by date, hour, cluster, node, pci_bus_id) as energy_missing,
         seconds - sum(second_units) over (partition by date, hour, cluster, node, pci_bus_id) as second_missing,
         row_number() over (
-            partition by date, hour, cluster, node, pci_bus_id
-            order by energy_rest desc, cost_part, coalesce(holder, '')
+            partition by date, hour, cluster, node, pci_bus_id order by energy_rest desc, cost_part, holder
         ) as energy_place,
         row_number() over (
-            partition by date, hour, cluster, node, pci_bus_id
-            order by second_rest desc, cost_part, coalesce(holder, '')
+            partition by date, hour, cluster, node, pci_bus_id order by second_rest desc, cost_part, holder
         ) as second_place
     from floors
 ),
-summed as (
+-- Most devices have one holder for the whole hour and need no dealing.
+shares as (
     select
         date, hour, cluster, node, cost_part, holder,
-        sum(energy_units + case when energy_place <= energy_missing then 1 else 0 end) as energy_units,
-        sum(second_units + case when second_place <= second_missing then 1 else 0 end) as second_units
+        case when energy_place <= energy_missing then energy_units + 1 else energy_units end as energy_units,
+        case when second_place <= second_missing then second_units + 1 else second_units end as second_units
     from ranks
+    union all
+    select date, hour, cluster, node, cost_part, holder, energy, seconds from bids where parts = 1
+),
+summed as (
+    select
+        date, hour, cluster, node, cost_part, holder, sum(energy_units) as energy_units,
+        sum(second_units) as second_units
+    from shares
     group by date, hour, cluster, node, cost_part, holder
 )
 select

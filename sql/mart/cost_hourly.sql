@@ -60,12 +60,12 @@ shares as (
         cast(cast(allocated_ratio as decimal(38, 12)) * 1000000000000 as hugeint) as units,
         cast(cast(gpu_ratio as decimal(38, 12)) * 1000000000000 as hugeint) as gpu_units,
         cast(cast(allocated_gpu_seconds as decimal(38, 6)) * 1000000 as hugeint) as held_us,
+        cast(cast(utilized_gpu_seconds as decimal(38, 6)) * 1000000 as hugeint) as utilized_us,
         cast(cast(stranded_gpu_seconds as decimal(38, 6)) * 1000000 as hugeint) as stranded_us,
         cast(cast(unobserved_gpu_seconds as decimal(38, 6)) * 1000000 as hugeint) as unobserved_us,
-        row_number() over (partition by date, hour, cluster, node order by cost_part, coalesce(holder, '')) as place,
-        row_number() over (
-            partition by date, hour, cluster, node order by allocated_ratio desc, cost_part, coalesce(holder, '')
-        ) as size_place
+        row_number() over (partition by date, hour, cluster, node order by cost_part, holder) as place,
+        row_number() over (partition by date, hour, cluster, node order by allocated_ratio desc, cost_part, holder)
+            as size_place
     from core.cost_shares
     where date >= cast($start_at as date) and date < cast($end_at as date)
 ),
@@ -84,8 +84,8 @@ parts as (
             else 'committed_unused'
         end as cost_part,
         s.holder, s.namespace, s.pod, s.team, s.workload_kind, s.accelerator,
-        coalesce(s.held_us, 0) as held_us, coalesce(s.stranded_us, 0) as stranded_us,
-        coalesce(s.unobserved_us, 0) as unobserved_us,
+        coalesce(s.held_us, 0) as held_us, coalesce(s.utilized_us, 0) as utilized_us,
+        coalesce(s.stranded_us, 0) as stranded_us, coalesce(s.unobserved_us, 0) as unobserved_us,
         case when c.place_in_hour = 1 then s.allocated_gpu_seconds end as allocated_gpu_seconds,
         case when c.place_in_hour = 1 then s.utilized_gpu_seconds end as utilized_gpu_seconds,
         case when c.place_in_hour = 1 then s.stranded_gpu_seconds end as stranded_gpu_seconds,
@@ -102,68 +102,78 @@ parts as (
 -- Amounts to deal, as integers in the units of their kind.
 amounts as (
     select
-        charge_no, 'pricing' as metric, cast(cast(pricing_quantity as decimal(38, 9)) * 1000000000 as hugeint) as amount
+        charge_no, cast(cast(pricing_quantity as decimal(38, 9)) * 1000000000 as hugeint) as pricing,
+        cast(cast(consumed_quantity as decimal(38, 9)) * 1000000000 as hugeint) as consumed,
+        cast(cast(commitment_quantity as decimal(38, 9)) * 1000000000 as hugeint) as commitment,
+        cast(cast(billed_cost as decimal(38, 10)) * 10000000000 as hugeint) as billed,
+        cast(cast(effective_cost as decimal(38, 10)) * 10000000000 as hugeint) as effective,
+        -- Whole and fraction apart: a cost times 1e18 does not fit a decimal.
+        case
+            when not is_list_priced
+                then cast(floor(list_cost) as hugeint) * 1000000000000000000
+                    + cast((list_cost - floor(list_cost)) * 1000000000000000000 as hugeint)
+        end as listed,
+        case
+            when not is_contracted_priced
+                then cast(floor(contracted_cost) as hugeint) * 1000000000000000000
+                    + cast((contracted_cost - floor(contracted_cost)) * 1000000000000000000 as hugeint)
+        end as negotiated
     from judged
-    union all
-    select charge_no, 'consumed', cast(cast(consumed_quantity as decimal(38, 9)) * 1000000000 as hugeint) from judged
-    union all
-    select charge_no, 'commitment', cast(cast(commitment_quantity as decimal(38, 9)) * 1000000000 as hugeint)
-    from judged
-    union all
-    select charge_no, 'billed', cast(cast(billed_cost as decimal(38, 10)) * 10000000000 as hugeint) from judged
-    union all
-    select charge_no, 'effective', cast(cast(effective_cost as decimal(38, 10)) * 10000000000 as hugeint) from judged
-    union all
-    -- Whole and fraction apart: a cost times 1e18 does not fit a decimal.
-    select
-        charge_no, 'list',
-        cast(floor(list_cost) as hugeint) * 1000000000000000000
-        + cast((list_cost - floor(list_cost)) * 1000000000000000000 as hugeint)
-    from judged
-    where not is_list_priced
-    union all
-    select
-        charge_no, 'contracted',
-        cast(floor(contracted_cost) as hugeint) * 1000000000000000000
-        + cast((contracted_cost - floor(contracted_cost)) * 1000000000000000000 as hugeint)
-    from judged
-    where not is_contracted_priced
+),
+-- Equal amounts of a charge are dealt alike, so once; often quantities are equal, and billed and effective cost.
+distinct_amounts as (
+    select charge_no, abs(pricing) as amount from amounts where pricing <> 0
+    union
+    select charge_no, abs(consumed) from amounts where consumed <> 0
+    union
+    select charge_no, abs(commitment) from amounts where commitment <> 0
+    union
+    select charge_no, abs(billed) from amounts where billed <> 0
+    union
+    select charge_no, abs(effective) from amounts where effective <> 0
+    union
+    select charge_no, abs(listed) from amounts where listed <> 0
+    union
+    select charge_no, abs(negotiated) from amounts where negotiated <> 0
 ),
 -- amount x units // 1e12, by whole and rest of amount // 1e12, so that no product outgrows HUGEINT.
-floors as (
+products as (
     select
-        a.charge_no, a.metric, a.amount, p.place,
-        (abs(a.amount) // 1000000000000) * p.units
-        + ((abs(a.amount) % 1000000000000) * p.units) // 1000000000000 as dealt,
-        ((abs(a.amount) % 1000000000000) * p.units) % 1000000000000 as rest
-    from amounts as a
+        a.charge_no, a.amount, p.place, (a.amount // 1000000000000) * p.units as whole,
+        (a.amount % 1000000000000) * p.units as product
+    from distinct_amounts as a
     inner join parts as p on p.charge_no = a.charge_no
-    where a.amount <> 0
+),
+floors as (
+    select *, product // 1000000000000 as quotient from products
 ),
 ranks as (
     select
-        *, abs(amount) - sum(dealt) over (partition by charge_no, metric) as missing,
-        row_number() over (partition by charge_no, metric order by rest desc, place) as rest_place
+        charge_no, amount, place, whole + quotient as dealt,
+        amount - sum(whole + quotient) over (partition by charge_no, amount) as missing,
+        row_number() over (
+            partition by charge_no, amount order by product - quotient * 1000000000000 desc, place
+        ) as rest_place
     from floors
+),
+portions as (
+    select charge_no, amount, place, case when rest_place <= missing then dealt + 1 else dealt end as portion from ranks
 ),
 dealt as (
     select
-        charge_no, place,
-        sum(case when metric = 'pricing' then part end) as pricing,
-        sum(case when metric = 'consumed' then part end) as consumed,
-        sum(case when metric = 'commitment' then part end) as commitment,
-        sum(case when metric = 'billed' then part end) as billed,
-        sum(case when metric = 'effective' then part end) as effective,
-        sum(case when metric = 'list' then part end) as listed,
-        sum(case when metric = 'contracted' then part end) as negotiated
-    from (
-        select
-            charge_no, place, metric,
-            case when rest_place <= missing then dealt + 1 else dealt end * case when amount < 0 then -1 else 1 end
-                as part
-        from ranks
-    ) as signed
-    group by charge_no, place
+        p.charge_no, p.place,
+        sum(case when a.pricing = p.amount then portion when -a.pricing = p.amount then -portion end) as pricing,
+        sum(case when a.consumed = p.amount then portion when -a.consumed = p.amount then -portion end) as consumed,
+        sum(case when a.commitment = p.amount then portion when -a.commitment = p.amount then -portion end)
+            as commitment,
+        sum(case when a.billed = p.amount then portion when -a.billed = p.amount then -portion end) as billed,
+        sum(case when a.effective = p.amount then portion when -a.effective = p.amount then -portion end) as effective,
+        sum(case when a.listed = p.amount then portion when -a.listed = p.amount then -portion end) as listed,
+        sum(case when a.negotiated = p.amount then portion when -a.negotiated = p.amount then -portion end)
+            as negotiated
+    from portions as p
+    inner join amounts as a on a.charge_no = p.charge_no
+    group by p.charge_no, p.place
 ),
 -- A holder's effective cost: first its accelerators against its CPU and memory (ties to these), then by the seconds.
 valued as (
@@ -172,28 +182,19 @@ valued as (
         coalesce(d.effective, 0) as effective,
         case
             when p.cost_part <> 'holder' or p.held_us = 0 or p.units = 0 then 0
-            else
-                (abs(coalesce(d.effective, 0)) // nullif(p.units, 0)) * p.gpu_units
-                + (2 * (abs(coalesce(d.effective, 0)) % nullif(p.units, 0)) * p.gpu_units + p.units - 1)
-                // (2 * nullif(p.units, 0))
+            else (2 * abs(coalesce(d.effective, 0)) * p.gpu_units + p.units - 1) // (2 * nullif(p.units, 0))
         end as gpu_effective
     from parts as p
     left join dealt as d on d.charge_no = p.charge_no and d.place = p.place
 ),
 thirds as (
     select
-        *,
-        (gpu_effective // nullif(held_us, 0)) * stranded_us
-        + ((gpu_effective % nullif(held_us, 0)) * stranded_us) // nullif(held_us, 0) as stranded,
-        ((gpu_effective % nullif(held_us, 0)) * stranded_us) % nullif(held_us, 0) as stranded_rest,
-        (gpu_effective // nullif(held_us, 0)) * unobserved_us
-        + ((gpu_effective % nullif(held_us, 0)) * unobserved_us) // nullif(held_us, 0) as unobserved,
-        ((gpu_effective % nullif(held_us, 0)) * unobserved_us) % nullif(held_us, 0) as unobserved_rest,
-        (gpu_effective // nullif(held_us, 0)) * (held_us - stranded_us - unobserved_us)
-        + ((gpu_effective % nullif(held_us, 0)) * (held_us - stranded_us - unobserved_us)) // nullif(held_us, 0)
-            as utilized,
-        ((gpu_effective % nullif(held_us, 0)) * (held_us - stranded_us - unobserved_us)) % nullif(held_us, 0)
-            as utilized_rest
+        *, (gpu_effective * stranded_us) // nullif(held_us, 0) as stranded,
+        (gpu_effective * stranded_us) % nullif(held_us, 0) as stranded_rest,
+        (gpu_effective * unobserved_us) // nullif(held_us, 0) as unobserved,
+        (gpu_effective * unobserved_us) % nullif(held_us, 0) as unobserved_rest,
+        (gpu_effective * utilized_us) // nullif(held_us, 0) as utilized,
+        (gpu_effective * utilized_us) % nullif(held_us, 0) as utilized_rest
     from valued
 ),
 -- Ties in the order stranded, unobserved, utilized; utilized and stranded are made, unobserved is what is left.

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from money_rows import Money
 from node_hour import METHODS, SUMMED, NodeHour, attribute, failing, usage
@@ -152,7 +152,10 @@ def node_hours(draw: st.DrawFn) -> list[NodeHour]:
 
 
 @pytest.mark.parametrize("method", [*METHODS, "fixed:0.5:0.5:0"])
-@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+# no shrinking: an example takes half a second, and the first one found says enough
+@settings(
+    max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]
+)
 @given(hours=node_hours())
 def test_parts_are_the_independent_accounts_and_add_up(method: str, hours: list[NodeHour]) -> None:
     found: dict[str, dict[Key, dict[str, Any]]] = {}
