@@ -148,12 +148,13 @@ resources as (
         max(case when resource not like '%/mig-%' then capacity end) as whole_devices,
         sum(case
             when resource like '%/mig-%'
-                then capacity * try_cast(split_part(split_part(resource, '/mig-', 2), 'g.', 1) as bigint)
+                then capacity * try_cast(split_part(split_part(resource, '/mig-', 2), 'g.', 1) as smallint)
         end) as mig_slices
     from raw.kube_node_resources
     where
         date >= cast($start_at - interval 2 day as date) and date < cast($end_at + interval 2 day as date)
-        and capacity > 0
+        -- No node has more; beyond, sums of slices might not fit.
+        and capacity > 0 and capacity <= 100000
         and (
             resource like '%/gpu%' or resource like '%/mig-%' or resource like 'gpu.intel.com/%'
             or resource in ('google.com/tpu', 'aws.amazon.com/neuron', 'habana.ai/gaudi')
@@ -165,8 +166,8 @@ described as (
         t.day_at, t.cluster, t.node, t.node_uid, t.created_at, t.from_at, t.to_at, t.gone_at, t.next_at,
         r.provider_id, r.cpu_milli, r.memory_bytes, r.labels, d.whole_devices, d.mig_slices,
         coalesce(r.labels['nvidia.com/gpu.product'], r.labels['cloud.google.com/gke-tpu-accelerator']) as product,
-        try_cast(r.labels['nvidia.com/gpu.count'] as bigint) as labelled_devices,
-        try_cast(r.labels['nvidia.com/gpu.replicas'] as bigint) as labelled_replicas,
+        cast(try_cast(r.labels['nvidia.com/gpu.count'] as smallint) as bigint) as labelled_devices,
+        cast(try_cast(r.labels['nvidia.com/gpu.replicas'] as smallint) as bigint) as labelled_replicas,
         r.labels['nvidia.com/mig.strategy'] as mig_strategy,
         lower(coalesce(r.labels['karpenter.sh/capacity-type'], r.labels['eks.amazonaws.com/capacityType'])) as said_capacity_type
     from told as t
@@ -181,7 +182,8 @@ counted as (
         case
             -- Under this strategy the label counts instances, whose slices the product names: A100-MIG-1g.5gb.
             when mig_strategy = 'single' and product like '%MIG-%'
-                then try_cast(split_part(split_part(product, 'MIG-', 2), 'g.', 1) as bigint) * coalesce(labelled_devices, whole_devices)
+                then try_cast(split_part(split_part(product, 'MIG-', 2), 'g.', 1) as smallint)
+                    * coalesce(labelled_devices, whole_devices)
             when labelled_devices is null then mig_slices
         end as slices,
         -- A device has seven compute slices, an A30 four.

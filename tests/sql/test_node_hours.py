@@ -162,6 +162,7 @@ def test_same_node_name_in_two_clusters(lake: Lake) -> None:
         ),
         ({"nvidia.com/mig.strategy": "mixed"}, {"nvidia.com/mig-3g.20gb": 2, "nvidia.com/mig-1g.5gb": 8}, 2, None),
         ({"nvidia.com/mig.strategy": "mixed", "nvidia.com/gpu.count": "8"}, {"nvidia.com/mig-3g.20gb": 2}, 8, None),
+        ({"nvidia.com/gpu.count": "9223372036854775807"}, {"nvidia.com/mig-9223372036854775807g.5gb": 1}, 0, None),
         ({"cloud.google.com/gke-tpu-accelerator": "tpu-v5p-slice"}, {"google.com/tpu": 4}, 4, "TPU-v5p-slice"),
     ],
 )  # fmt: skip
