@@ -26,6 +26,8 @@ _RATIOS = (
     "share_error",
     "idle_while_waiting_gpu_hours",
 )
+# Jobs named in a cell of the table.
+_SHOWN = 4
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Wanted:
     pool: int | None
     fleet: Path | None
     queues: Path | None
+    pod_gpus: int | None
     seed: int
     shake_s: float
     seeds: int
@@ -47,7 +50,7 @@ class Wanted:
 def run(trace: Path, wanted: Wanted, form: str) -> None:
     """Replay and write the result to stdout; progress and remarks to stderr. `BadInput` as the files are read."""
     settings = _settings(wanted)
-    runs = jobs.read_runs(trace, settings[0].fleet)
+    runs = jobs.read_runs(trace, settings[0].fleet, wanted.pod_gpus)
     given = None if wanted.queues is None else fleets.read_queues(wanted.queues)
     queues = fleets.queues_for({r.job.queue for r in runs}, given)
     found = [_figures(runs, replace(s, queues=queues), wanted) for s in settings]
@@ -131,7 +134,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(map(str, value))
+        return ", ".join(map(str, value[:_SHOWN])) + (", ..." if len(value) > _SHOWN else "")
     if isinstance(value, float):
         return f"{value:,.1f}" if abs(value) >= 10 else f"{value:,.4f}"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -56,6 +56,12 @@ def replay(
         Path | None,
         typer.Option("--queues", help="Weights and quotas of queues, YAML or CSV.", show_default=False),
     ] = None,
+    pod_gpus: Annotated[
+        int | None,
+        typer.Option(
+            "--pod-gpus", min=1, help="GPUs of one pod at most (default: of the largest node).", show_default=False
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of ties and of shaken arrivals.")] = 1,
     shake: Annotated[
         float, typer.Option("--shake", min=0, max=86_400, help="Move each arrival by up to so many seconds.")
@@ -94,7 +100,7 @@ def replay(
     replaying.run(
         trace,
         replaying.Wanted(
-            policy.value, pool, fleet, queues, seed, shake, seeds, estimates.value if estimates else None,
+            policy.value, pool, fleet, queues, pod_gpus, seed, shake, seeds, estimates.value if estimates else None,
             tuple(without or ()), against.value if against else None,
         ),
         form.value,

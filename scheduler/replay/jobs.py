@@ -21,9 +21,10 @@ from warehouse.errors import BadInput
 NO_GROUP = "default"
 
 
-def read_runs(path: Path, nodes: Sequence[Node]) -> list[TraceRun]:
+def read_runs(path: Path, nodes: Sequence[Node], pod_gpus: int | None = None) -> list[TraceRun]:
     """The jobs of a trace file in the order of submission, then id, as gangs for these nodes.
 
+    `pod_gpus`: the most GPUs of one pod, where that is to be less than the largest node has.
     A job without a name, or with one that an earlier job has, is named by its place in the trace's order. `BadInput`
     names the file and row of what cannot be read.
     """
@@ -39,7 +40,8 @@ def read_runs(path: Path, nodes: Sequence[Node]) -> list[TraceRun]:
         names.add(name)
         team = job.group or NO_GROUP
         submit_us, duration_us = round(job.submit_s * SECOND_US), round(job.duration_s * SECOND_US)
-        runs.append(TraceRun(Job(name, team, team, roles(job, sizes.largest(job.models)), submit_us), duration_us))
+        largest = min(sizes.largest(job.models), pod_gpus or job.num_gpus or 1)
+        runs.append(TraceRun(Job(name, team, team, roles(job, largest), submit_us), duration_us))
     return in_order(runs)
 
 

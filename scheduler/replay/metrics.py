@@ -155,12 +155,14 @@ def _capacity(times: Sequence[_Times], spans: Sequence[Span], out: Outcome, flee
     whole = sum(s.milli * (s.ended_us - s.begun_us) for s in spans if s.is_whole)
     weights = [q.weight for q in fleet.queues.values()]
     found = integrate(_stretches(held), _stretches(waiting), fleet.milli, weights)
-    first = min((t.job.submit_us for t in times), default=0)
-    offered = fleet.milli * (out.finished_us - first)
+    first, last = (pick((t.job.submit_us for t in times), default=0) for pick in (min, max))
+    offered, arriving = fleet.milli * (out.finished_us - first), fleet.milli * (last - first)
+    early = sum(s.milli * (min(s.ended_us, last) - s.begun_us) for s in spans if s.is_whole and s.begun_us < last)
     return {
         "capacity_gpus": fleet.milli / MILLI,
         "used_gpu_hours": _rounded(whole / MILLI_HOUR),
         "utilization": _rounded(whole / offered) if offered > 0 else None,
+        "utilization_while_arriving": _rounded(early / arriving) if arriving > 0 else None,
         "idle_while_waiting_gpu_hours": _rounded(found.idle_while_waiting_gpu_hours),
         "fragmentation": _rounded(fragmentation(spans, fleet.nodes)) if fleet.nodes else None,
         "share_error": _rounded(found.share_error),
