@@ -81,6 +81,13 @@ def rows(lake: Lake, name: str) -> pa.Table:
     return lake.read(name).sort_by([(key, "ascending") for key in CONTRACTS[name].key])
 
 
+def named_files(text: str) -> list[Path]:
+    """The files that a demo names: pages as they are, exports without their endings."""
+    named = [Path(line.strip()) for line in text.splitlines() if line.startswith("  ")]
+    pages = [p for p in named if p.suffix == ".html"]
+    return pages + [p.with_name(p.name + end) for p in named if p not in pages for end in (".csv", ".parquet")]
+
+
 def test_it_says_where_gpu_hours_are_stranded(demos: dict[str, Demo]) -> None:
     text = demos["first"].stdout
     assert "simulated" in text.splitlines()[0].lower()
@@ -116,7 +123,7 @@ def test_it_says_what_that_cost(demos: dict[str, Demo]) -> None:
 
 def test_the_paths_it_names_exist(demos: dict[str, Demo]) -> None:
     for demo in demos.values():
-        named = [Path(line.strip()) for line in demo.stdout.splitlines() if line.startswith("  ")]
+        named = named_files(demo.stdout)
         assert {p.name for p in named} >= {"mart.stranding_hourly.csv", "mart.gpu_ledger_hourly.parquet"}
         assert [p for p in named if not p.is_file() or not p.is_relative_to(demo.data)] == []
         csv = next(p for p in named if p.name == "mart.stranding_hourly.csv")

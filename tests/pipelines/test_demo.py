@@ -63,10 +63,13 @@ def test_one_seed_gives_one_result_whatever_was_there(tmp_path: Path) -> None:
     for word in ("capacity", "allocated", "utilized (SM)", "resident (GPU_UTIL)", "stranded", "unobserved", "all"):
         assert word in text
     paths = [Path(line.strip()) for line in text.splitlines() if line.startswith("  ")]
-    assert all(p.is_file() for p in paths)
-    marts = {t.name for t in CONTRACTS.values() if t.layer == "mart"}
+    pages = [p for p in paths if p.suffix == ".html"]
+    assert {p.name for p in pages} == {"stranding.html", "cost.html"} and all(p.is_file() for p in pages)
+    assert {p.name for p in paths} - {p.name for p in pages} == {
+        t.name for t in CONTRACTS.values() if t.layer == "mart"
+    }
     for suffix in (".csv", ".parquet"):
-        assert {p.stem for p in paths if p.suffix == suffix} == marts
+        assert all(p.with_name(p.name + suffix).is_file() for p in paths if p not in pages)
 
     # What the team chain and the mapping of the fleet's namespaces say is kept with the lake.
     built = subprocess.run(
