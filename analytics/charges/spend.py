@@ -2,7 +2,9 @@
 
 The highest saving against the contracted on-demand price goes first, then the lowest committed rate, then SKU and
 resource (AWS, Savings Plans user guide, "Understanding how Savings Plans apply to your usage"). Usage without a
-committed rate for the commitment's type is not eligible.
+committed rate for the commitment's type is not eligible. The rate is the card's for the hour of the usage: a provider
+that locks rates at purchase has cards that say so by their validity. A commitment is drawn down in its own currency,
+to which rates in others are converted on the date of the usage.
 Belongs here: eligibility and order by saving, taking by money. Not here: scope, amortized cost.
 """
 
