@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -36,6 +37,7 @@ from warehouse.windows import read_predicate
 FORMATS = ("csv", "parquet", "json", "table")
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 _NESTED = ("MAP(", "STRUCT(", "UNION(")
+ROW_GROUP_ROWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -89,8 +91,8 @@ def export_table(
     """Write [start, end) of a published table to `out`, ordered by its key.
 
     `as_of` reads what was published at the end of that UTC date; `focus_version` writes a FOCUS dataset in the form of
-    that version. `BadInput` on an unknown table, format or path, and
-    where the files of an old publication are not kept any more.
+    that version. `BadInput` on an unknown table, format or path, and where the files of an old publication are not kept
+    any more.
     """
     root = Path(root).resolve()
     contract = find_contract(table, contracts)
@@ -101,35 +103,51 @@ def export_table(
     directory = table_path(root, table)
     if entry and not all((directory / f).exists() for f in entry.files):
         raise BadInput(f"{table} as published {manifest.created_at:%Y-%m-%d %H:%M} UTC is not kept any more")
-    order = ", ".join(quote(c) for c in dict.fromkeys([*contract.partition_by, *contract.key]))
     if start is not None and end is not None and start >= end:
         raise BadInput(f"window [{start}, {end}): the start must be before the end")
     predicate = read_predicate(contract, start, end)
     connection = connect(root, manifest=manifest, contracts={table: contract})
     try:
-        source = f"from {quote(table)} where {predicate} order by {order}"
-        sql = f"select * {source}"
+        slices = date_slices(connection, contract, quote(table), predicate, format)
+        statements = [f"select * {source}" for source in slices]
         if focus_version is not None:
             types = {row[0]: row[1] for row in connection.execute(f"describe {quote(table)}").fetchall()}
-            sql = focus.select(table, focus_version, source, types, zoned=format == "parquet")
+            zoned = format == "parquet"
+            statements = [focus.select(table, focus_version, source, types, zoned=zoned) for source in slices]
         report = export_query(
-            connection, sql, format, out, escape_formulas=escape_formulas, short_decimals=focus_version is not None
-        )
+            connection, statements, format, out,
+            escape_formulas=escape_formulas, short_decimals=focus_version is not None,
+        )  # fmt: skip
     finally:
         connection.close()
     return ExportReport(report.path, report.rows, manifest.build_id)
 
 
+def date_slices(
+    connection: duckdb.DuckDBPyConnection, contract: Table, source: str, predicate: str, format: str
+) -> list[str]:
+    """`from … where … order by …` clauses that one after another yield the rows of `source` in the order of the key.
+
+    One for each date where table and format allow it, since sorting many wide rows at once takes gigabytes.
+    """
+    order = ", ".join(quote(c) for c in dict.fromkeys([*contract.partition_by, *contract.key]))
+    if not contract.partition_by or format not in ("csv", "parquet"):
+        return [f"from {source} where {predicate} order by {order}"]
+    days = connection.execute(f"select distinct date from {source} where {predicate} order by date").fetchall()
+    conditions = [f"date = {literal(day)}" for (day,) in days] or ["false"]
+    return [f"from {source} where {predicate} and {condition} order by {order}" for condition in conditions]
+
+
 def export_query(
     connection: duckdb.DuckDBPyConnection,
-    sql: str,
+    sql: str | Sequence[str],
     format: str,
     out: Path | str,
     *,
     escape_formulas: bool = True,
     short_decimals: bool = False,
 ) -> ExportReport:
-    """Write the rows of one SELECT to `out`, replacing it whole or not at all.
+    """Write the rows of one SELECT to `out`, replacing it whole or not at all; CSV and Parquet of several in turn.
 
     `short_decimals` leaves the trailing zeros of decimals out of a CSV.
     """
@@ -138,19 +156,15 @@ def export_query(
     path = Path(out)
     if path.is_dir():
         raise BadInput(f"{path} is a directory; give a file name")
-    described = [(row[0], row[1]) for row in connection.execute(f"describe {sql}").fetchall()]
+    statements = [sql] if isinstance(sql, str) else list(sql)
+    described = [(row[0], row[1]) for row in connection.execute(f"describe {statements[0]}").fetchall()]
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if format == "table":
-            rows = _write_text(connection, f"select {_selected(described)} from ({sql}\n)", described, temporary)
-        else:
-            selected = "*"
-            if format != "parquet":
-                escape = escape_formulas and format == "csv"
-                short = short_decimals and format == "csv"
-                selected = _selected(described, escape=escape, is_json=format == "json", short_decimals=short)
-            rows = _copy(connection, sql, format, selected, temporary)
+        rows = _write(
+            connection, statements, format, described, temporary,
+            escape=escape_formulas, short_decimals=short_decimals,
+        )  # fmt: skip
         os.replace(temporary, path)
     except (OSError, duckdb.IOException) as error:
         raise BadInput(f"{path}: cannot be written: {error}") from error
@@ -160,24 +174,68 @@ def export_query(
     return ExportReport(path, rows)
 
 
+def _write(
+    connection: duckdb.DuckDBPyConnection,
+    statements: Sequence[str],
+    format: str,
+    described: Sequence[tuple[str, str]],
+    path: Path,
+    *,
+    escape: bool,
+    short_decimals: bool,
+) -> int:
+    if format == "table":
+        return _write_text(connection, f"select {_selected(described)} from ({statements[0]}\n)", described, path)
+    if format == "json":
+        return _copy(connection, statements[0], _selected(described, is_json=True), path, "format json, array true")
+    if format == "parquet" and len(statements) > 1:
+        return _append_parquet(connection, statements, path)
+    if format == "parquet":
+        return _copy(connection, statements[0], "*", path, "format parquet, compression zstd")
+    columns = _selected(described, escape=escape, short_decimals=short_decimals)
+    options = "format csv, nullstr '', header"
+    rows = _copy(connection, statements[0], columns, path, f"{options} true")
+    part = path.with_name(f"{path.name}.part")
+    try:
+        for sql in statements[1:]:
+            rows += _copy(connection, sql, columns, part, f"{options} false")
+            with path.open("ab") as whole, part.open("rb") as piece:
+                shutil.copyfileobj(piece, whole, 1 << 20)
+    finally:
+        part.unlink(missing_ok=True)
+    return rows
+
+
 _PLACE = "place__in_the_query"
 
 
-_OPTIONS = {
-    "csv": "format csv, header true, nullstr ''",
-    "parquet": "format parquet, compression zstd",
-    "json": "format json, array true",
-}
-
-
-def _copy(connection: duckdb.DuckDBPyConnection, sql: str, format: str, columns: str, path: Path) -> int:
+def _copy(connection: duckdb.DuckDBPyConnection, sql: str, columns: str, path: Path, options: str) -> int:
     # DuckDB 2.0.1 keeps no order under a COPY whose select list computes something: rows get a number in the order of
     # the query, and the file is sorted by it. Only then is a file the same on every machine.
     numbered = f"select {columns} from (select row_number() over () as {_PLACE}, * from ({sql}\n)) order by {_PLACE}"
     if columns == "*":
         numbered = f"select * exclude ({_PLACE}) from ({numbered})"
-    copied = connection.execute(f"copy ({numbered}) to {literal(str(path))} ({_OPTIONS[format]})")
+    copied = connection.execute(f"copy ({numbered}) to {literal(str(path))} ({options})")
     return int(copied.fetchall()[0][0])
+
+
+def _append_parquet(connection: duckdb.DuckDBPyConnection, statements: Sequence[str], path: Path) -> int:
+    # imported here: most exports are CSV, and this costs a tenth of a second
+    from pyarrow.parquet import ParquetWriter  # noqa: PLC0415
+
+    rows, writer = 0, None
+    try:
+        for sql in statements:
+            reader = connection.sql(sql).to_arrow_reader(ROW_GROUP_ROWS)
+            if writer is None:
+                writer = ParquetWriter(path, reader.schema, compression="zstd")
+            for batch in reader:
+                writer.write_batch(batch)
+                rows += batch.num_rows
+    finally:
+        if writer is not None:
+            writer.close()
+    return rows
 
 
 def _selected(
@@ -189,7 +247,8 @@ def _selected(
         header = f"'{name}" if escape and name.startswith(FORMULA_STARTS) else name
         column = _quote_column(name)
         if short_decimals and re.fullmatch(r"DECIMAL\(\d+,\s*[1-9]\d*\)", type_):
-            value = f"regexp_replace(regexp_replace(cast({column} as varchar), '0+$', ''), '[.]$', '.0')"
+            short = f"rtrim(cast({column} as varchar), '0')"
+            value = f"case when suffix({short}, '.') then {short} || '0' else {short} end"
         else:
             value = _rendered(column, type_, escape, is_json)
         items.append(f"{value} as {_quote_column(header)}")

@@ -15,7 +15,7 @@ from warehouse import focus
 from warehouse.contracts import CONTRACTS
 from warehouse.engine import connect
 from warehouse.errors import BadInput
-from warehouse.export import export_query, publication
+from warehouse.export import date_slices, export_query, publication
 from warehouse.sqltypes import literal, quote
 from warehouse.windows import read_predicate
 
@@ -59,7 +59,6 @@ def export_statements(
     if focus_version is not None:
         focus.columns(table, focus_version)
     predicate = read_predicate(contract, start, end)
-    order = ", ".join(quote(c) for c in dict.fromkeys([*contract.partition_by, *contract.key]))
     until = datetime(as_of.year, as_of.month, as_of.day) + timedelta(days=1)
     connection = connect(root, manifest=publication(root))
     try:
@@ -77,14 +76,16 @@ def export_statements(
         ).fetchall()
         told = f"select {', '.join(map(quote, contract.columns))} from {source} as s"
         rows = f"({told} where s.statement_id in (select statement_id from in_force)) as t"
-        where = f"from {rows} where {predicate} order by {order}"
-        sql = f"select * {where}"
+        slices = date_slices(connection, contract, rows, predicate, format)
+        statements = [f"select * {where}" for where in slices]
         if focus_version is not None:
             types = {row[0]: row[1] for row in connection.execute(f"describe {quote(source)}").fetchall()}
-            sql = focus.select(table, focus_version, where, types, zoned=format == "parquet")
+            zoned = format == "parquet"
+            statements = [focus.select(table, focus_version, where, types, zoned=zoned) for where in slices]
         written = export_query(
-            connection, sql, format, out, escape_formulas=escape_formulas, short_decimals=focus_version is not None
-        )
+            connection, statements, format, out,
+            escape_formulas=escape_formulas, short_decimals=focus_version is not None,
+        )  # fmt: skip
     finally:
         connection.close()
     open_months = tuple(m for (m,) in charged if m not in closed)
