@@ -10,7 +10,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 
 import duckdb
@@ -150,15 +150,30 @@ class _Import:
         self.report.unchanged, self.report.replaced = bills - changed, replaced
 
     def _days(self) -> list[date]:
-        """Days of telemetry that charges of changed bills concern, before or now."""
-        first, last = self._all("""
-            select min(charge_period_start_at), max(charge_period_end_at)
-            from (select * from new_bills union all select * from old_bills)
-            where bill_id in (select bill_id from touched)""")[0]
-        if not isinstance(first, datetime) or not isinstance(last, datetime):
-            return []
-        end = (last - timedelta(microseconds=1)).date()
-        return [d for d in raw_dates(self.lake) if first.date() <= d <= end]
+        """Days that changed bills concern: those of telemetry in between, and those that their charges lie on.
+
+        A Usage line lies on all of its days, any other on the first. Days without telemetry are among them: what was
+        billed for them counts all the same.
+        """
+        billed = [d for (d,) in self._all("""
+            with lines as (
+                select charge_category, charge_period_start_at as start_at, charge_period_end_at as end_at
+                from (select * from new_bills union all select * from old_bills)
+                where bill_id in (select bill_id from touched)
+            ),
+            spans as (
+                select distinct cast(start_at as date) as first,
+                cast(case
+                    when charge_category = 'Usage' and end_at > start_at then end_at - interval 1 microsecond
+                    else start_at
+                end as date) as last
+                from lines
+            )
+            select distinct cast(day as date) as day
+            from spans,
+            unnest(generate_series(cast(first as timestamp), cast(last as timestamp), interval 1 day)) as d(day)
+            order by day""")]  # fmt: skip
+        return sorted({*billed, *(d for d in raw_dates(self.lake) if billed and billed[0] <= d <= billed[-1])})
 
     def _orphans(self) -> list[str]:
         """Files of which no row is left once the stale bills are gone."""
