@@ -2,12 +2,13 @@
 
 A cycle works on one `Cluster` and nothing else changes it meanwhile. `assume` charges a whole gang, `forget` gives it
 back; what-if changes are undone in reverse by the handles they return. Belongs here: free capacity. Not here: where a
-gang should go (`placement/`), who may have it (`quota.py`).
+gang should go (`placement/`), who may have it (`quota.py`), room kept for a gang until others have left (`holds.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 
 import numpy as np
 
@@ -51,6 +52,14 @@ class Cluster:
         """The same nodes with nothing on them."""
         other = Cluster(self.nodes)
         other.is_schedulable = self.is_schedulable.copy()
+        return other
+
+    def copy(self) -> Cluster:
+        """The same nodes and what is on them, for plans that come to nothing here."""
+        other = copy(self)
+        for name in ("device_free", "whole", "cpu", "memory", "is_schedulable"):
+            setattr(other, name, getattr(self, name).copy())
+        other.placements = dict(self.placements)
         return other
 
     def free_whole(self) -> int:
@@ -107,6 +116,12 @@ class Cluster:
             self.cpu[pod.node] += sign * shape.cpu_milli
             self.memory[pod.node] += sign * shape.memory_mib
             self.whole[pod.node] = int((row == MILLI).sum())
+
+    def keep(self, node: int, device: int, milli: int) -> None:
+        """Take `milli` of a device out of what is free, or give it back where negative."""
+        self.device_free[node, device] -= milli
+        self.free_milli -= milli
+        self.whole[node] = int((self.device_free[node] == MILLI).sum())
 
     def cordon(self, name: str) -> Undo:
         """Keep new pods off a node; returns what opens it again."""

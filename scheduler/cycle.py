@@ -9,80 +9,40 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Literal
 
-from scheduler import order, quota
+from scheduler import contract, elastic, order, quota
 from scheduler.cluster import Cluster
-from scheduler.model import Ask, Job, Kind, Placement, demand, full
-from scheduler.pending import Bucket, Pending, Waiting
+from scheduler.decisions import Decisions, Eviction, Reason, Start, Withdrawn
+from scheduler.evicting import Evictor
+from scheduler.gangs import Gang
+from scheduler.model import Ask, Job, Placement, demand, full, least
+from scheduler.pending import Bucket, Waiting
 from scheduler.placement import Placer
 from scheduler.policy import Policy
-from scheduler.reservations import FOREVER, Book, Reservation, Running
+from scheduler.reservations import FOREVER
+from scheduler.state import State
 from scheduler.usage import Usage
 
-Reason = Literal["over_quota", "no_room", "behind_head"]
+__all__ = ["Decisions", "Eviction", "Reason", "Scheduler", "Start", "Withdrawn"]
 
 
-@dataclass(frozen=True)
-class Start:
-    """A gang that starts now, where, and when it is believed to end."""
-
-    job: Job
-    placement: Placement
-    end_us: int
-
-
-@dataclass
-class Decisions:
-    """What one cycle decided. `reasons` say why jobs that were looked at still wait."""
-
-    starts: list[Start] = field(default_factory=list)
-    reserved: list[Reservation] = field(default_factory=list)
-    reasons: dict[str, Reason] = field(default_factory=dict)
-
-
-class Scheduler:
-    """The queue's state and its cycle over one cluster. Times are microseconds; `now` never goes back."""
+class Scheduler(State):
+    """The queue and its cycle over one cluster."""
 
     def __init__(self, cluster: Cluster, usage: Usage, policy: Policy, placer: Placer) -> None:
-        self.cluster, self.usage, self.policy, self.placer = cluster, usage, policy, placer
-        self.pending = Pending(policy.by_duration)
-        self.running = Running()
-        self.book = Book(cluster, self.running)
-        self.head: str | None = None
-        self._amounts: dict[str, tuple[str, dict[Kind, int]]] = {}
-        self._new: list[Waiting] = []
-        self._has_room_come = True
-
-    def submit(self, job: Job, predicted_us: int) -> None:
-        """A job joins the queue, or joins it again."""
-        waiting = Waiting(job, max(predicted_us, 1))
-        self.pending.add(waiting)
-        self._new.append(waiting)
-
-    def withdraw(self, job_id: str) -> None:
-        """A waiting job leaves the queue; `KeyError` where it does not wait."""
-        self.pending.remove(job_id)
-        self._drop_reservation(job_id)
-        self._has_room_come = True
-
-    def ended(self, job_id: str, now: int) -> None:
-        """A running gang has ended: all that it held is free. `KeyError` where it does not run."""
-        queue, amounts = self._amounts.pop(job_id)
-        self.cluster.forget(job_id)
-        self.running.remove(job_id)
-        self.usage.remove(queue, amounts, now)
-        self.book.changed()
-        self._has_room_come = True
+        super().__init__(cluster, usage, policy, placer)
+        self.evictor = Evictor(self)
 
     def impossible(self, job: Job) -> str | None:
         """Why the job could never start on this fleet under these quotas; None where it could."""
-        counts = tuple(r.least for r in job.roles)
+        counts = least(job)
         flavors = self.flavors(job)
         if not flavors:
             return f"no node has an accelerator of {', '.join(job.accelerators) or 'any kind'}"
-        open_to = [f for f in flavors if quota.judge(self.usage, job.queue, demand(job, counts, f)) != "never"]
+        may_borrow = contract.is_evictable(job)
+        open_to = [
+            f for f in flavors if not quota.never(self.usage, job.queue, demand(job, counts, f), may_borrow=may_borrow)
+        ]
         if not open_to:
             return f"queue {job.queue} may never hold as much"
         empty = self.cluster.emptied()
@@ -98,6 +58,9 @@ class Scheduler:
     def cycle(self, now: int) -> Decisions:
         """Decide what starts at `now` and who holds a reservation."""
         done = Decisions()
+        done.called_off, self._called_off = self._called_off, []
+        done.withdrawn, self._lost = self._lost, []
+        self.evictor.start_held(now, done)
         if self.policy.backfill == "none":
             self._in_line(now, done)
         elif self._has_room_come:
@@ -110,6 +73,9 @@ class Scheduler:
             self._arrived(now, done)
         self._new.clear()
         self._has_room_come = False
+        if self.policy.with_preemption:
+            self.evictor.step(now, done)
+            self._has_room_come = bool(done.withdrawn)
         return done
 
     def _in_line(self, now: int, done: Decisions) -> None:
@@ -189,8 +155,28 @@ class Scheduler:
         if self.policy.backfill == "conservative":
             if len(self.book.reservations) < self.policy.depth:
                 self._reserve(waiting, now, done)
-        elif self.head is None and self._reserve(waiting, now, done):
+        elif self.head is None:
+            if self._reserve(waiting, now, done):
+                self.head = waiting.job.job_id
+        elif self.policy.with_preemption:
+            self._overtake(waiting, now, done)
+
+    def _overtake(self, waiting: Waiting, now: int, done: Decisions) -> None:
+        """Who may have the head's reservation withdrawn becomes the head; the old one goes if it is in the way."""
+        assert self.head is not None
+        old = self.book.reservations[self.head]
+        amounts = demand(waiting.job, full(waiting.job), old.ask.flavor)
+        reason = self.evictor.overrides(waiting.job, amounts, old)
+        if reason is None:
+            return
+        self.book.drop(old.job.job_id)
+        is_taken = self._reserve(waiting, now, done)
+        self.book.set(old)
+        if is_taken:
             self.head = waiting.job.job_id
+            if not self.book.holds(old, now):
+                self.book.drop(old.job.job_id)
+                done.withdrawn.append(Withdrawn(old, reason, waiting.job.job_id))
 
     def _reserve(self, waiting: Waiting, now: int, done: Decisions) -> bool:
         if done.reasons.get(waiting.job.job_id) != "no_room":
@@ -207,44 +193,66 @@ class Scheduler:
         done.reserved.append(best)
         return True
 
-    def _drop_reservation(self, job_id: str) -> None:
-        self.book.drop(job_id)
-        if self.head == job_id:
-            self.head = None
-
     def _drop_reservations(self) -> None:
         for job_id in list(self.book.reservations):
-            self._drop_reservation(job_id)
+            self.drop_reservation(job_id)
 
     def _start(self, waiting: Waiting, now: int, done: Decisions) -> bool:
         """Start the gang if quota and room allow, on the flavor it likes best; else leave the reason."""
         job = waiting.job
-        counts = full(job)
-        end = now + waiting.predicted_us
         reason: Reason = "over_quota"
         for flavor in self.flavors(job):
-            amounts = demand(job, counts, flavor)
-            if quota.judge(self.usage, job.queue, amounts) not in ("guaranteed", "borrowed"):
+            amounts = demand(job, full(job), flavor)
+            if not self.may_hold(job, amounts):
                 continue
             reason = "no_room"
             if job.gpu_milli > self.cluster.free_milli:
                 continue
-            room = self.book.allowed(now, end, job.job_id)
-            placement = self.placer(self.cluster, Ask(job, counts, flavor), room)
-            if placement is not None:
-                self._commit(waiting, placement, amounts, now)
-                done.starts.append(Start(job, placement, end))
+            if (placement := self._place(waiting, full(job), flavor, now)) is not None:
+                self._take(waiting, placement, now, done)
                 return True
+        if job.is_elastic and self._start_smaller(waiting, now, done):
+            return True
         done.reasons[job.job_id] = reason
         return False
 
-    def _commit(self, waiting: Waiting, placement: Placement, amounts: dict[Kind, int], now: int) -> None:
-        job = waiting.job
+    def _start_smaller(self, waiting: Waiting, now: int, done: Decisions) -> bool:
+        """Start an elastic gang at the largest counts that quota and room allow."""
+        for flavor in self.flavors(waiting.job):
+
+            def fits(counts: tuple[int, ...], flavor: str = flavor) -> Placement | None:
+                if not self.may_hold(waiting.job, demand(waiting.job, counts, flavor)):
+                    return None
+                return self._place(waiting, counts, flavor, now)
+
+            if (placement := elastic.largest(waiting.job, fits)) is not None:
+                self._take(waiting, placement, now, done)
+                return True
+        return False
+
+    def _place(self, waiting: Waiting, counts: tuple[int, ...], flavor: str, now: int) -> Placement | None:
+        """Places beside all reservations but its own."""
         end = now + waiting.predicted_us
-        self._drop_reservation(job.job_id)
-        self.pending.remove(job.job_id)
+        if counts != full(waiting.job):
+            held = sum(n * r.shape.gpu_milli for n, r in zip(counts, waiting.job.roles, strict=True))
+            end = now + elastic.stretched_us(waiting.job, waiting.predicted_us, held)
+        room = self.book.allowed(now, end, waiting.job.job_id)
+        return self.placer(self.cluster, Ask(waiting.job, counts, flavor), room)
+
+    def _take(self, waiting: Waiting, placement: Placement, now: int, done: Decisions) -> None:
+        self.drop_reservation(waiting.job.job_id)
+        self.pending.remove(waiting.job.job_id)
+        self.begin(waiting, placement, now, done)
+
+    def begin(self, waiting: Waiting, placement: Placement, now: int, done: Decisions) -> None:
+        """A gang that waits no more starts at its places."""
+        job = waiting.job
+        end = now + elastic.stretched_us(job, waiting.predicted_us, placement.gpu_milli)
+        gang = Gang(job, placement, now, end, now)
         self.cluster.assume(job, placement)
+        self.gangs.add(gang)
         self.running.add(job.job_id, placement, now, end)
         self.book.started(placement, end)
-        self.usage.add(job.queue, amounts, now)
-        self._amounts[job.job_id] = (job.queue, amounts)
+        self.usage.add(job.queue, gang.amounts, now)
+        self.stamp += 1
+        done.starts.append(Start(job, placement, end))

@@ -75,8 +75,8 @@ class Job:
     """A gang that starts whole or not at all.
 
     `priority` is the value of its priority class. `estimate_us` is what the user expects, `limit_us` when it is
-    stopped. `checkpoint_us` is the interval in which it saves its work; None: never. `submit_us` never changes: a
-    requeued job keeps its age.
+    stopped. `checkpoint_us` is the interval in which it saves its work; None: never. `save_us` is how long it takes to
+    save when told to; None: it does not listen. `submit_us` never changes: a requeued job keeps its age.
     """
 
     job_id: str
@@ -94,11 +94,13 @@ class Job:
     topology: Topology | None = None
     deadline_us: int | None = None
     backoff_limit: int = 6
+    save_us: int | None = None
+    labels: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def shape_key(self) -> tuple[object, ...]:
         """Equal for jobs that any snapshot answers alike."""
-        return (self.roles, self.topology)
+        return (self.roles, self.topology, self.is_preemptible, self.is_critical, self.priority_class)
 
     @cached_property
     def gpu_milli(self) -> int:
@@ -179,6 +181,11 @@ class Placement:
     flavor: str
     pods: tuple[PodPlace, ...]
 
+    @cached_property
+    def gpu_milli(self) -> int:
+        """GPUs of all its pods."""
+        return sum(milli for pod in self.pods for _, milli in pod.devices)
+
     def counts(self, job: Job) -> tuple[int, ...]:
         """Pods of each role."""
         return tuple(sum(p.role == r for p in self.pods) for r in range(len(job.roles)))
@@ -210,3 +217,8 @@ def demand(job: Job, counts: tuple[int, ...], flavor: str) -> dict[Kind, int]:
 def full(job: Job) -> tuple[int, ...]:
     """The counts of a gang as asked."""
     return tuple(r.count for r in job.roles)
+
+
+def least(job: Job) -> tuple[int, ...]:
+    """The counts of a gang at its smallest."""
+    return tuple(r.least for r in job.roles)

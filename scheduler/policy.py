@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from scheduler.budgets import Budget
 from scheduler.model import HOUR_US, SECOND_US
 
 Backfill = Literal["none", "easy", "conservative"]
@@ -21,7 +22,9 @@ class Policy:
     `backfill`: none (the first job that does not fit blocks all behind it), easy (it gets a reservation that others may
     not delay), conservative (every waiting job gets one, up to `depth`). `age_limit_us`: a job that has waited longer
     comes before all but critical ones, in the order of submission, and gets a reservation of its own. Order switches:
-    `by_priority`, `by_share`, `by_duration`; without any, the order is that of submission.
+    `by_priority`, `by_share`, `by_duration`; without any, the order is that of submission. `with_preemption`: jobs of
+    higher rank and owners may have others evicted, none before it has run `min_run_us`, within `budgets`. A gang that
+    has lost pods it needs is stopped after `gang_patience_us`.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Policy:
     with_preemption: bool = True
     min_run_us: int = HOUR_US
     gang_patience_us: int = 60 * SECOND_US
+    budgets: tuple[Budget, ...] = ()
 
     def without(self, **changes: object) -> Policy:
         """The policy with some switches set otherwise."""

@@ -8,15 +8,22 @@ demand is within quota. Not here: who should give back (`reclaim`), free capacit
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, Protocol
 
-from scheduler.model import Kind, Quota
-from scheduler.usage import Usage
+from scheduler.model import Kind, Queue, Quota
 
 Verdict = Literal["guaranteed", "borrowed", "over_quota", "never"]
 
 
-def judge(usage: Usage, queue: str, amounts: Mapping[Kind, int]) -> Verdict:
+class Ledger(Protocol):
+    """What quota is judged on: the usage ledger, or what it would be after evictions."""
+
+    queues: dict[str, Queue]
+
+    def claimed(self, queue: str, kind: Kind) -> int: ...
+
+
+def judge(usage: Ledger, queue: str, amounts: Mapping[Kind, int]) -> Verdict:
     """Whether the queue may hold `amounts` more: the worst answer over all kinds.
 
     "never": no state of the cohort would allow it. Kinds for which the queue has no quota do not count.
@@ -26,14 +33,14 @@ def judge(usage: Usage, queue: str, amounts: Mapping[Kind, int]) -> Verdict:
     return max(verdicts, key=order.index, default="guaranteed")
 
 
-def _judge_kind(usage: Usage, queue: str, kind: Kind, amount: int) -> Verdict:
+def _judge_kind(usage: Ledger, queue: str, kind: Kind, amount: int) -> Verdict:
     quota = usage.queues[queue].quotas.get(kind)
     if quota is None:
         return "guaranteed"
     members = _members(usage, queue, kind)
     if amount > _most(quota, [q for name, q in members.items() if name != queue]):
         return "never"
-    held = usage.of(queue, kind)
+    held = usage.claimed(queue, kind)
     beyond = held + amount - quota.nominal
     if beyond > 0 and (len(members) == 1 or (quota.borrowing_limit is not None and beyond > quota.borrowing_limit)):
         return "over_quota"
@@ -42,24 +49,37 @@ def _judge_kind(usage: Usage, queue: str, kind: Kind, amount: int) -> Verdict:
     return "guaranteed" if held + amount <= quota.nominal else "borrowed"
 
 
-def available(usage: Usage, queue: str, kind: Kind) -> int:
+def may_hold(usage: Ledger, queue: str, amounts: Mapping[Kind, int], *, may_borrow: bool) -> bool:
+    """Whether the queue may take `amounts` now; a gang that is never evicted may not borrow, or it could not return."""
+    verdict = judge(usage, queue, amounts)
+    return verdict == "guaranteed" or (may_borrow and verdict == "borrowed")
+
+
+def never(usage: Ledger, queue: str, amounts: Mapping[Kind, int], *, may_borrow: bool) -> bool:
+    """Whether no state of the cohort would ever let the queue take `amounts`."""
+    quotas = usage.queues[queue].quotas
+    is_beyond = any(kind in quotas and amount > quotas[kind].nominal for kind, amount in amounts.items())
+    return judge(usage, queue, amounts) == "never" or (is_beyond and not may_borrow)
+
+
+def available(usage: Ledger, queue: str, kind: Kind) -> int:
     """Units of the kind that the cohort has left for the queue: all quota less all use, less what others keep back."""
     members = _members(usage, queue, kind)
-    total = sum(q.nominal for q in members.values()) - sum(usage.of(name, kind) for name in members)
+    total = sum(q.nominal for q in members.values()) - sum(usage.claimed(name, kind) for name in members)
     for name, quota in members.items():
         if name != queue and quota.lending_limit is not None:
             kept = quota.nominal - quota.lending_limit
-            total -= max(kept - usage.of(name, kind), 0)
+            total -= max(kept - usage.claimed(name, kind), 0)
     return total
 
 
-def borrowed(usage: Usage, queue: str, kind: Kind) -> int:
+def borrowed(usage: Ledger, queue: str, kind: Kind) -> int:
     """Units that the queue holds beyond its nominal quota."""
     quota = usage.queues[queue].quotas.get(kind)
-    return 0 if quota is None else max(usage.of(queue, kind) - quota.nominal, 0)
+    return 0 if quota is None else max(usage.claimed(queue, kind) - quota.nominal, 0)
 
 
-def _members(usage: Usage, queue: str, kind: Kind) -> dict[str, Quota]:
+def _members(usage: Ledger, queue: str, kind: Kind) -> dict[str, Quota]:
     """Queues of the cohort that have a quota of the kind, the queue itself among them."""
     cohort = usage.queues[queue].cohort
     return {

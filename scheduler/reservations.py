@@ -10,9 +10,10 @@ only where it leaves every other reservation alone. Belongs here: time and capac
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -25,7 +26,11 @@ _LEAST_US = 60 * SECOND_US
 
 @dataclass(frozen=True)
 class Reservation:
-    """`need[n]` whole devices on each node from `start_us` to `end_us` for a waiting job; `promised_us`: first plan."""
+    """`need[n]` whole devices on each node from `start_us` to `end_us` for a waiting job; `promised_us`: first plan.
+
+    `reason`: "order" (the job's place in the queue), or "preemptor": victims are leaving for it, and nobody else may
+    have what it needs even before its start.
+    """
 
     job: Job
     ask: Ask
@@ -33,6 +38,7 @@ class Reservation:
     end_us: int
     need: np.ndarray
     promised_us: int
+    reason: Literal["order", "preemptor"] = "order"
 
 
 class Running:
@@ -60,8 +66,8 @@ class Running:
         self._slots[job_id] = slots
 
     def remove(self, job_id: str) -> None:
-        """A gang has ended."""
-        for slot in self._slots.pop(job_id):
+        """A gang has ended; nothing where it has no devices here."""
+        for slot in self._slots.pop(job_id, ()):
             self.is_used[slot] = False
             self.devices[slot] = 0
             self._free.append(slot)
@@ -73,9 +79,16 @@ class Running:
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros(size, dtype=old.dtype)]))
 
-    def believed(self, now: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(nodes, devices, ends) of what runs; what is overdue is believed to run for as long again."""
-        used = np.flatnonzero(self.is_used)
+    def believed(self, now: int, without: Iterable[str] = ()) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(nodes, devices, ends) of what runs; what is overdue is believed to run for as long again.
+
+        `without`: gangs to leave out.
+        """
+        is_used = self.is_used
+        if skipped := [slot for job_id in without for slot in self._slots.get(job_id, ())]:
+            is_used = is_used.copy()
+            is_used[skipped] = False
+        used = np.flatnonzero(is_used)
         ends, begun = self.ends[used], self.begun[used]
         ends = np.where(ends > now, ends, now + np.maximum(now - begun, _LEAST_US))
         return self.node[used], self.devices[used], ends
@@ -95,6 +108,8 @@ class Book:
     def __init__(self, cluster: Cluster, running: Running) -> None:
         self.cluster, self.running = cluster, running
         self.reservations: dict[str, Reservation] = {}
+        # Of preemptors: their room is taken out of the cluster already (`holds.py`), so these bind nobody again.
+        self.held: dict[str, Reservation] = {}
         self._spare: _Spare | None = None
 
     def changed(self) -> None:
@@ -131,13 +146,23 @@ class Book:
             spare = self._spare_now(now)
         return np.minimum(self.cluster.whole, spare.before(end_us))
 
+    def beside(
+        self, kept: Sequence[Reservation], whole: np.ndarray, gone: Iterable[str], now: int, end_us: int
+    ) -> np.ndarray:
+        """What a job running until `end_us` could take of `whole` beside some reservations, once `gone` have left."""
+        if not kept:
+            return whole
+        spare = _Spare(kept, whole, self.running.believed(now, gone))
+        return np.maximum(np.minimum(whole, spare.before(end_us)), 0)
+
     def limits(self, now: int) -> list[int]:
         """Starts of the reservations, ascending: only these bound how long a job may run."""
         return self._spare_now(now).starts if self.reservations else []
 
     def _spare_now(self, now: int) -> _Spare:
         if self._spare is None:
-            self._spare = _Spare(self, now)
+            kept = list(self.reservations.values())
+            self._spare = _Spare(kept, self.cluster.whole, self.running.believed(now))
         return self._spare
 
     def holds(self, reservation: Reservation, now: int) -> bool:
@@ -193,16 +218,17 @@ def _growing(size: int) -> Iterator[tuple[int, int]]:
 class _Spare:
     """Devices left on each node at the start of each reservation, beside all of them: `free[k]` at `starts[k]`."""
 
-    def __init__(self, book: Book, now: int) -> None:
-        kept = list(book.reservations.values())
+    def __init__(
+        self, kept: Sequence[Reservation], whole: np.ndarray, believed: tuple[np.ndarray, np.ndarray, np.ndarray]
+    ) -> None:
         self.starts = sorted({r.start_us for r in kept})
         at = np.array(self.starts, dtype=np.int64)
-        nodes, devices, ends = book.running.believed(now)
-        self.free = np.zeros((len(at), len(book.cluster.whole)), dtype=np.int64)
+        nodes, devices, ends = believed
+        self.free = np.zeros((len(at), len(whole)), dtype=np.int64)
         place = np.searchsorted(at, ends)
         comes = place < len(at)
         np.add.at(self.free, (place[comes], nodes[comes]), devices[comes])
-        self.free = np.cumsum(self.free, axis=0) + book.cluster.whole
+        self.free = np.cumsum(self.free, axis=0) + whole
         for r in kept:
             self.free[self._active(r)] -= r.need
         self._lowest: np.ndarray | None = None

@@ -37,7 +37,21 @@ class Usage:
         self.capacity = dict(capacity)
         self.half_life_us = half_life_us
         self.held: dict[str, dict[Kind, int]] = {name: {} for name in queues}
+        self.promised: dict[str, dict[Kind, int]] = {}
         self._decayed: dict[tuple[str, Kind], _Decayed] = {}
+
+    def promise(self, queue: str, amounts: Mapping[Kind, int], sign: int = 1) -> None:
+        """Quota is kept for a gang that will start once others have left; `sign` -1: no longer."""
+        kept = self.promised.setdefault(queue, {})
+        for kind, amount in amounts.items():
+            kept[kind] = kept.get(kind, 0) + sign * amount
+            if not kept[kind]:
+                del kept[kind]
+
+    def claimed(self, queue: str, kind: Kind) -> int:
+        """Units that the queue holds or that are promised to it: what quota is judged on."""
+        held = self.held[queue].get(kind, 0)
+        return held + self.promised[queue].get(kind, 0) if queue in self.promised else held
 
     def add(self, queue: str, amounts: Mapping[Kind, int], now: int) -> None:
         """A gang of the queue has started."""
@@ -73,8 +87,8 @@ class Usage:
         return self.held[queue].get(kind, 0)
 
     def is_empty(self) -> bool:
-        """Whether nobody holds anything."""
-        return not any(self.held.values())
+        """Whether nobody holds anything, nor is promised anything."""
+        return not any(self.held.values()) and not any(self.promised.values())
 
     def share_ppm(self, queue: str, now: int) -> int:
         """The queue's dominant share of the fleet over its weight, in millionths: the largest over all kinds.

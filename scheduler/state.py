@@ -1,0 +1,112 @@
+"""The queue's state, and what happens to it between cycles: jobs come, end, shrink and leave; nodes go and come back.
+
+Belongs here: keeping cluster, ledger, pending jobs, running gangs, reservations and holds in step with each other. Not
+here: decisions (`cycle.py`).
+"""
+
+from __future__ import annotations
+
+from scheduler import contract, quota
+from scheduler.cluster import Cluster
+from scheduler.decisions import Withdrawn
+from scheduler.gangs import Gangs
+from scheduler.holds import Holds
+from scheduler.model import Job, Kind, Placement
+from scheduler.pending import Pending, Waiting
+from scheduler.placement import Placer
+from scheduler.policy import Policy
+from scheduler.reservations import Book, Running
+from scheduler.usage import Usage
+
+
+class State:
+    """Everything that a cycle decides on. Times are microseconds; `now` never goes back."""
+
+    def __init__(self, cluster: Cluster, usage: Usage, policy: Policy, placer: Placer) -> None:
+        self.cluster, self.usage, self.policy, self.placer = cluster, usage, policy, placer
+        self.pending = Pending(policy.by_duration)
+        self.running = Running()
+        self.book = Book(cluster, self.running)
+        self.gangs = Gangs()
+        self.holds = Holds(cluster, usage, self.book, self.gangs)
+        self.head: str | None = None
+        # Counts what may have changed the answer to an eviction plan.
+        self.stamp = 0
+        self._new: list[Waiting] = []
+        self._has_room_come = True
+        self._called_off: list[str] = []
+        self._lost: list[Withdrawn] = []
+
+    def submit(self, job: Job, predicted_us: int) -> None:
+        """A job joins the queue, or joins it again."""
+        waiting = Waiting(job, max(predicted_us, 1))
+        self.pending.add(waiting)
+        self._new.append(waiting)
+
+    def withdraw(self, job_id: str) -> None:
+        """A waiting job leaves the queue; `KeyError` where it does not wait."""
+        if job_id in self.holds:
+            self._called_off += self.holds.cancel(job_id)[1]
+        else:
+            self.pending.remove(job_id)
+            self.drop_reservation(job_id)
+        self.gangs.evicted.pop(job_id, None)
+        self._freed()
+
+    def ended(self, job_id: str, now: int, *, will_return: bool = False) -> None:
+        """A running gang has ended or was killed (`will_return`: it comes again). `KeyError` where it does not run."""
+        gang = self.gangs.remove(job_id)
+        self.cluster.forget(job_id)
+        self.holds.unbook(job_id)
+        self.usage.remove(gang.job.queue, gang.amounts, now)
+        if will_return:
+            self.gangs.evicted[job_id] = gang.job
+        self._freed()
+
+    def shrunk(self, job_id: str, placement: Placement, now: int) -> None:
+        """A running gang goes on with fewer pods, by a notice or because it lost some. `KeyError`: it does not run."""
+        gang = self.gangs[job_id]
+        self.cluster.forget(job_id)
+        self.usage.remove(gang.job.queue, gang.amounts, now)
+        is_done = gang.stop is not None and gang.stop.keep is not None
+        gang.placement = placement
+        gang.protected_us, gang.stop = (now, None) if is_done else (gang.protected_us, gang.stop)
+        self.cluster.assume(gang.job, placement)
+        self.usage.add(gang.job.queue, gang.amounts, now)
+        self.holds.rebook(gang)
+        self._freed()
+
+    def node_down(self, name: str) -> None:
+        """A node takes nobody any more; what was reserved on it is withdrawn, and the next cycle tells."""
+        self.cluster.cordon(name)
+        node = self.cluster.index[name]
+        for r in [r for r in self.book.reservations.values() if r.need[node]]:
+            self.drop_reservation(r.job.job_id)
+            self._lost.append(Withdrawn(r, "lost_capacity", ""))
+        for hold in self.holds:
+            if any(p.node == node for p in hold.placement.pods):
+                self._lost.append(Withdrawn(self.book.held[hold.job.job_id], "lost_capacity", ""))
+                self._called_off += self.holds.cancel(hold.job.job_id)[1]
+                self.submit(hold.job, hold.waiting.predicted_us)
+        self._freed()
+
+    def node_up(self, name: str) -> None:
+        """A node is back."""
+        self.cluster.is_schedulable[self.cluster.index[name]] = True
+        self._freed()
+
+    def _freed(self) -> None:
+        self.holds.vacated()
+        self.book.changed()
+        self.stamp += 1
+        self._has_room_come = True
+
+    def drop_reservation(self, job_id: str) -> None:
+        """The job has no reservation any more."""
+        self.book.drop(job_id)
+        if self.head == job_id:
+            self.head = None
+
+    def may_hold(self, job: Job, amounts: dict[Kind, int]) -> bool:
+        """Whether quota allows it now; a gang that is never evicted may hold only what is guaranteed."""
+        return quota.may_hold(self.usage, job.queue, amounts, may_borrow=contract.is_evictable(job))
