@@ -48,6 +48,17 @@ def commitment(**more: Any) -> Row:
     return row | more
 
 
+def plan(**more: object) -> Row:
+    """A Spend commitment as in the FOCUS appendix: the year 2023, a dollar an hour, invoiced hourly."""
+    usual = {
+        "commitment_id": "cd", "commitment_category": "Spend", "commitment_type": "plan", "committed_quantity": None,
+        "committed_spend": dec(1), "commitment_unit": "USD", "starts_at": datetime(2023, 1, 1),
+        "ends_at": datetime(2024, 1, 1),
+        "recurring_cost": dec(1), "payment_interval": "Hourly",
+    }  # fmt: skip
+    return commitment(**{**usual, **more})
+
+
 def run(node: str, begin: datetime, end: datetime, *, is_open: bool = False, **more: Any) -> list[Row]:
     """Rows of core.node_hours of a node that is there from `begin` to `end`; `is_open`: still there at the end."""
     rows, hour = [], begin.replace(minute=0, second=0, microsecond=0)
@@ -116,3 +127,21 @@ def only(rows: Iterable[Row], **where: Any) -> Row:
 
 def columns(row: Row, names: Sequence[str]) -> tuple[Any, ...]:
     return tuple(row[n] for n in names)
+
+
+def one_hour(prices: list[Row], commitments: list[Row] | None = None, **node: Any) -> list[Row]:
+    """Charges of the first day with one node that is there for its first hour."""
+    tables = {
+        "core.node_hours": run("a", START, START + HOUR, is_open=True, **node),
+        "raw.prices": prices,
+        "raw.commitments": commitments or [],
+    }
+    return charges(tables)
+
+
+def rates(*given: tuple[str, str, str, str]) -> list[Row]:
+    """Rows of raw.exchange_rates: from, to, date, rate."""
+    return [
+        {"from_currency": a, "to_currency": b, "rate_date": date.fromisoformat(d), "exchange_rate": dec(r)}
+        for a, b, d, r in given
+    ]
