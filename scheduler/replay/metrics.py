@@ -69,8 +69,8 @@ def figures(runs: Sequence[TraceRun], out: Outcome, fleet: Fleet) -> dict[str, A
         **_ends(times, is_deadlocked, out),
         **_capacity(times, spans, out, fleet),
         **_lost(out, runs),
-        "by_class": {c: _waits(group, is_deadlocked) for c, group in _grouped(times, size_class).items()},
-        "by_team": {t: _waits(group, is_deadlocked) for t, group in _grouped(times, lambda j: j.team).items()},
+        "by_class": _parts(times, size_class, is_deadlocked),
+        "by_team": _parts(times, lambda job: job.team, is_deadlocked),
         "impossible": dict(sorted(Counter(out.impossible.values()).items())),
         "impossible_jobs": list(out.impossible)[:_SHOWN_IDS],
         "waiting_at_end": list(out.stuck)[:_SHOWN_IDS],
@@ -100,11 +100,12 @@ def _times(runs: Sequence[TraceRun], out: Outcome) -> list[_Times]:
     return found
 
 
-def _grouped(times: Sequence[_Times], key: Callable[[Job], str]) -> dict[str, list[_Times]]:
+def _parts(times: Sequence[_Times], key: Callable[[Job], str], is_deadlocked: bool) -> dict[str, dict[str, Any]]:
+    """Waits of jobs by what `key` makes of them; impossible ones are in no part."""
     groups: dict[str, list[_Times]] = defaultdict(list)
     for t in times:
         groups[key(t.job)].append(t)
-    return dict(sorted(groups.items()))
+    return {name: {"jobs": len(group), **_waits(group, is_deadlocked)} for name, group in sorted(groups.items())}
 
 
 def _seconds(us: Sequence[int]) -> np.ndarray:
@@ -130,7 +131,6 @@ def _waits(times: Sequence[_Times], is_deadlocked: bool) -> dict[str, Any]:
     waits = _seconds([t.wait_us for t in begun])
     is_known = not is_deadlocked and len(begun) > 0
     return {
-        "jobs": len(times),
         **_spread(waits, "wait_s", is_known),
         "first_start_wait_s": _rounded(first.mean()) if is_known else None,
         "p95_first_start_wait_s": _rounded(np.percentile(first, 95)) if is_known else None,
