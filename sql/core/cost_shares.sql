@@ -32,12 +32,12 @@ methods as (
 ledger as (
     select
         date, hour, cluster, node, holder, namespace, pod, team, workload_kind, accelerator,
-        cast(cast(allocated_gpu_seconds as decimal(38, 6)) * 1000000 as hugeint) as allocated_us,
-        cast(cast(utilized_gpu_seconds as decimal(38, 6)) * 1000000 as hugeint) as utilized_us,
-        cast(cast(stranded_gpu_seconds as decimal(38, 6)) * 1000000 as hugeint) as stranded_us,
-        cast(cast(unobserved_gpu_seconds as decimal(38, 6)) * 1000000 as hugeint) as unobserved_us,
-        cast(cast(unallocated_gpu_seconds as decimal(38, 6)) * 1000000 as hugeint) as unallocated_us,
-        cast(cast(unavailable_gpu_seconds as decimal(38, 6)) * 1000000 as hugeint) as unavailable_us
+        cast(allocated_gpu_seconds * 1000000 as bigint) as allocated_us,
+        cast(utilized_gpu_seconds * 1000000 as bigint) as utilized_us,
+        cast(stranded_gpu_seconds * 1000000 as bigint) as stranded_us,
+        cast(unobserved_gpu_seconds * 1000000 as bigint) as unobserved_us,
+        cast(unallocated_gpu_seconds * 1000000 as bigint) as unallocated_us,
+        cast(unavailable_gpu_seconds * 1000000 as bigint) as unavailable_us
     from mart.gpu_ledger_hourly
     where date >= cast($start_at as date) and date < cast($end_at as date)
 ),

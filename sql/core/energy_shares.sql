@@ -7,9 +7,9 @@
 with ledger as (
     select
         date, hour, cluster, node, pci_bus_id, holder,
-        cast(cast(allocated_gpu_seconds as decimal(38, 6)) * 1000000 as hugeint) as allocated_us,
-        cast(cast(unallocated_gpu_seconds as decimal(38, 6)) * 1000000 as hugeint) as unallocated_us,
-        cast(cast(unavailable_gpu_seconds as decimal(38, 6)) * 1000000 as hugeint) as unavailable_us
+        cast(allocated_gpu_seconds * 1000000 as bigint) as allocated_us,
+        cast(unallocated_gpu_seconds * 1000000 as bigint) as unallocated_us,
+        cast(unavailable_gpu_seconds * 1000000 as bigint) as unavailable_us
     from mart.gpu_ledger_hourly
     where date >= cast($start_at as date) and date < cast($end_at as date)
 ),
