@@ -2,8 +2,8 @@
 
 The semantics are those of Kubernetes' PodDisruptionBudget (policy/v1), counted in gangs, since a gang is up or down as
 a whole: allowed = healthy - wanted, where wanted is `min_available`, or expected - `max_unavailable`; a percentage is
-of the expected and rounded up. Evictions respect budgets, losses do not ask. Belongs here: the arithmetic. Not here: who
-is evicted (`preemption.py`).
+of the expected and rounded up. Evictions respect budgets, losses do not ask. Belongs here: the arithmetic. Not here:
+who is evicted (`preemption.py`).
 """
 
 from __future__ import annotations

@@ -6,10 +6,12 @@ here: decisions (`cycle.py`).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from scheduler import contract, quota
 from scheduler.cluster import Cluster
-from scheduler.decisions import Withdrawn
-from scheduler.gangs import Gangs
+from scheduler.decisions import Eviction, Withdrawn
+from scheduler.gangs import Gang, Gangs
 from scheduler.holds import Holds
 from scheduler.model import Job, Kind, Placement
 from scheduler.pending import Pending, Waiting
@@ -63,18 +65,30 @@ class State:
             self.gangs.evicted[job_id] = gang.job
         self._freed()
 
-    def shrunk(self, job_id: str, placement: Placement, now: int) -> None:
-        """A running gang goes on with fewer pods, by a notice or because it lost some. `KeyError`: it does not run."""
+    def resized(self, job_id: str, placement: Placement, now: int) -> None:
+        """A running gang goes on with other pods: fewer by a notice or a loss, or as before when they are back.
+
+        `KeyError` where it does not run.
+        """
         gang = self.gangs[job_id]
         self.cluster.forget(job_id)
         self.usage.remove(gang.job.queue, gang.amounts, now)
-        is_done = gang.stop is not None and gang.stop.keep is not None
         gang.placement = placement
-        gang.protected_us, gang.stop = (now, None) if is_done else (gang.protected_us, gang.stop)
+        if gang.stop is not None and gang.stop.keep is not None:
+            self._shrinks(gang, gang.stop, gang.stop.keep, now)
         self.cluster.assume(gang.job, placement)
         self.usage.add(gang.job.queue, gang.amounts, now)
         self.holds.rebook(gang)
         self._freed()
+
+    def _shrinks(self, gang: Gang, stop: Eviction, keep: Placement, now: int) -> None:
+        """What is left of the notice of a gang that was to shrink; where it lost too much for that, it goes whole."""
+        if set(gang.placement.pods) <= set(keep.pods):
+            gang.stop, gang.protected_us = None, now
+            return
+        left = replace(keep, pods=tuple(p for p in keep.pods if p in gang.placement.pods))
+        is_enough = all(n >= r.least for n, r in zip(left.counts(gang.job), gang.job.roles, strict=True))
+        gang.stop = replace(stop, keep=left if is_enough else None)
 
     def node_down(self, name: str) -> None:
         """A node takes nobody any more; what was reserved on it is withdrawn, and the next cycle tells."""

@@ -1,55 +1,49 @@
 """Discrete-event replay: jobs of a trace through the cycle on a fleet of nodes, in simulated time.
 
-At one instant ends come before arrivals, and one cycle follows. Belongs here: the events. Not here: decisions
-(`scheduler.cycle`), predictions (`predict`), the record (`outcome`), figures (`metrics`).
+At one instant ends come before arrivals, and one cycle follows. Belongs here: arrivals and cycles. Not here: decisions
+(`scheduler.cycle`), what becomes of running gangs (`carrying`), predictions (`predict`), figures (`metrics`).
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Sequence
 
 from scheduler.cycle import Scheduler
-from scheduler.model import Placement
 from scheduler.predict import Predictor
-from scheduler.replay.outcome import Outcome, TraceRun, span_of
+from scheduler.replay.carrying import Carrier, NodeFault
+from scheduler.replay.outcome import Outcome, TraceRun
 
 # Called now and then with the number of jobs that have ended.
 Progress = Callable[[int], None]
 _TELL_EVERY = 1000
 
-__all__ = ["Outcome", "Progress", "TraceRun", "replay"]
+__all__ = ["NodeFault", "Outcome", "Progress", "TraceRun", "replay"]
 
 
 def replay(
-    runs: Sequence[TraceRun], scheduler: Scheduler, predictor: Predictor, progress: Progress | None = None
+    runs: Sequence[TraceRun],
+    scheduler: Scheduler,
+    predictor: Predictor,
+    progress: Progress | None = None,
+    faults: Sequence[NodeFault] = (),
 ) -> Outcome:
-    """Run all jobs to their end. `runs` in the order of submission, then id.
+    """Run all jobs to their end. `runs` in the order of submission, then id. `faults`: nodes that are lost meanwhile.
 
     It ends when nothing more can happen; jobs that wait then are `stuck`.
     """
     out = Outcome()
-    durations = {r.job.job_id: r.duration_us for r in runs}
+    carrier = Carrier(scheduler, predictor, {r.job.job_id: r.duration_us for r in runs}, out, faults)
     shapes: dict[tuple[object, ...], str | None] = {}
-    ends: list[tuple[int, str]] = []
-    by_id = {r.job.job_id: r.job for r in runs}
-    held: dict[str, tuple[int, Placement]] = {}
-    coming = now = 0
-    while coming < len(runs) or ends:
-        times = [ends[0][0]] if ends else []
+    coming = now = told = 0
+    while coming < len(runs) or carrier.next_us() is not None:
+        times = [] if (due := carrier.next_us()) is None else [due]
         if coming < len(runs):
             times.append(runs[coming].job.submit_us)
         now = min(times)
-        while ends and ends[0][0] <= now:
-            _, job_id = heapq.heappop(ends)
-            job = by_id[job_id]
-            scheduler.ended(job_id, now)
-            predictor.ended(job, durations[job_id])
-            out.ended_us[job_id] = now
-            begun, placement = held.pop(job_id)
-            out.spans.append(span_of(job, placement, begun, now))
-            if progress is not None and len(out.ended_us) % _TELL_EVERY == 0:
-                progress(len(out.ended_us))
+        carrier.advance(now)
+        if progress is not None and len(out.ended_us) >= told + _TELL_EVERY:
+            told = len(out.ended_us)
+            progress(told)
         while coming < len(runs) and runs[coming].job.submit_us == now:
             job = runs[coming].job
             coming += 1
@@ -59,16 +53,13 @@ def replay(
             if (why := shapes[key]) is not None:
                 out.impossible[job.job_id] = why
                 continue
-            scheduler.submit(job, predictor.predict(job))
+            carrier.submit(job)
         done = scheduler.cycle(now)
         out.cycles += 1
         for reservation in done.reserved:
             out.promised_us.setdefault(reservation.job.job_id, reservation.start_us)
-        for start in done.starts:
-            job_id = start.job.job_id
-            out.started_us.setdefault(job_id, now)
-            held[job_id] = (now, start.placement)
-            heapq.heappush(ends, (now + durations[job_id], job_id))
-    out.stuck = tuple(w.job.job_id for w in scheduler.pending.oldest())
+        out.withdrawn += done.withdrawn
+        carrier.carry_out(done, now)
+    out.stuck = (*(hold.job.job_id for hold in scheduler.holds), *(w.job.job_id for w in scheduler.pending.oldest()))
     out.finished_us = now
     return out

@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from scheduler.decisions import Withdrawn
 from scheduler.model import Job, Placement
 
-Ending = Literal["finished", "evicted", "lost", "cut"]
+Ending = Literal["finished", "evicted", "lost", "cut", "resized"]
+What = Literal["notice", "checkpoint", "kill", "shrink", "called_off", "requeue", "loss", "failed"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class Span:
     """A time in which a job held GPUs: `milli` in all, `nodes` (node index, milli) where nodes are known.
 
     `is_whole`: the gang had what it needs and worked; else it only held. `lost_us` is the run time that an ending
-    before its time undid: what had not been saved. "cut": the replay ended with it.
+    before its time undid: what had not been saved. "cut": the replay ended with it; "resized": the next span of the job
+    follows at once.
     """
 
     job_id: str
@@ -40,17 +43,31 @@ class Span:
     lost_us: int = 0
 
 
+@dataclass(frozen=True)
+class Step:
+    """A step of the life of a job that does not simply run to its end: an eviction's, or a loss and what follows it."""
+
+    at_us: int
+    job_id: str
+    what: What
+    for_job: str = ""
+
+
 @dataclass
 class Outcome:
     """First start and last end by job id (us), all spans in the order of their ends, and why some never could start.
 
-    `stuck`: jobs that still waited when nothing more could happen, in the order of submission.
+    `failed`: jobs that were stopped for good, with the reason. `trail`: evictions and losses step by step. `stuck`:
+    jobs that still waited when nothing more could happen, in the order of submission.
     """
 
     started_us: dict[str, int] = field(default_factory=dict)
     ended_us: dict[str, int] = field(default_factory=dict)
     impossible: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
     promised_us: dict[str, int] = field(default_factory=dict)
+    trail: list[Step] = field(default_factory=list)
+    withdrawn: list[Withdrawn] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
     stuck: tuple[str, ...] = ()
     finished_us: int = 0
