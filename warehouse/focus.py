@@ -35,6 +35,11 @@ _NEWER = {
     "InvoiceDetailId": "x_invoice_detail_id",
     "ServiceProviderName": "x_service_provider_name",
 }
+# Keys of SkuPriceDetails that FOCUS defines (1.2 and 1.4); every other begins with x_, which bills do not always heed.
+SKU_KEYS = (
+    "CoreCount", "DiskMaxIops", "DiskSpace", "DiskType", "GpuCount", "InstanceType", "InstanceSeries", "MemorySize",
+    "NetworkMaxIops", "NetworkMaxThroughput", "OperatingSystem", "Redundancy", "StorageClass",
+)  # fmt: skip
 # 1.2 says who provides and who publishes where 1.3 says who provides the service.
 _OLDER = {"ProviderName": "ServiceProviderName", "PublisherName": "ServiceProviderName"}
 
@@ -68,5 +73,9 @@ def select(table: str, version: str, source: str, types: Mapping[str, str], *, z
     for new, old in columns(table, version):
         # naive instants are UTC: where the connection's time zone is UTC the cast changes no value
         value = f"cast({quote(old)} as timestamptz)" if zoned and types[old] == "TIMESTAMP" else quote(old)
+        if old == "SkuPriceDetails":
+            # a quoted text before a colon is a key: quotes within texts are escaped
+            value = f"""regexp_replace({value}, '"([^"\\\\]+)" *:', '"x_\\1":', 'g')"""
+            value = f"""regexp_replace({value}, '"x_((x_[^"]*)|{"|".join(SKU_KEYS)})":', '"\\1":', 'g')"""
         items.append(f"{value} as {quote(new)}")
     return f"select {', '.join(items)} {source}"

@@ -30,6 +30,11 @@ charges as (
             else pricing_currency
         end as priced_in,
         cast(pricing_currency_effective_cost * 10000000000 as hugeint) as priced_units,
+        -- what has no unit price has no SKU price either, other than usage and purchases, which lack one unduly
+        case
+            when charge_category in ('Usage', 'Purchase') then sku_price_id
+            when list_unit_price is not null and contracted_unit_price is not null then sku_price_id
+        end as price_id,
         case
             when charge_category = 'Usage' and (
                 commitment_type is not null
@@ -246,8 +251,8 @@ computed as (
             else 'Other (' || coalesce(g.category, 'Other') || ')'
         end as "ServiceSubcategory",
         c.sku_id as "SkuId", c.sku_meter as "SkuMeter",
-        case when c.sku_price_id is not null then c.sku_price_details end as "SkuPriceDetails",
-        c.sku_price_id as "SkuPriceId", c.sub_account_id as "SubAccountId", c.sub_account_id as "SubAccountName",
+        case when c.price_id is not null then c.sku_price_details end as "SkuPriceDetails",
+        c.price_id as "SkuPriceId", c.sub_account_id as "SubAccountId", c.sub_account_id as "SubAccountName",
         case when c.sub_account_id is not null then 'Sub Account' end as "SubAccountType",
         cast(to_json(c.tags) as varchar) as "Tags",
         h.charge_id as x_charge_id, h.cost_part as x_cost_part, h.holder as x_holder,

@@ -84,7 +84,7 @@ def test_holders_are_allocated_resources_and_the_rest_has_none(rows: list[given.
 
 def test_what_is_not_divided_carries_no_allocation(rows: list[given.Row]) -> None:
     plain = [r for r in rows if r["x_charge_scope"] != "node"]
-    assert len(plain) == 10
+    assert len(plain) == 11
     assert {r[c] for r in plain for c in r if c.startswith("Allocated")} == {None}
 
 
@@ -107,7 +107,7 @@ def test_programs_and_contracts(rows: list[given.Row]) -> None:
         text = by_charge[charge]["CommitmentProgramEligibilityDetails"]
         return [p["ProgramType"] for p in json.loads(text)["CommitmentPrograms"]] if text else []
 
-    assert programs("od-1") == programs("res-used") == ["Reservation", "Savings Plan"]
+    assert programs("od-1") == programs("res-used") == ["Capacity Block", "Reservation", "Savings Plan"]
     assert programs("plan-unused") == ["Savings Plan"]  # no resource whose instance type another could cover
     assert programs("spot-1") == programs("own-1") == programs("res-fee") == programs("bill/tax") == []
     applied = json.loads(by_charge["res-used"]["ContractApplied"])["Elements"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from decimal import Decimal
 from pathlib import Path
@@ -24,12 +25,17 @@ USAGE, COMMITMENTS = focus.COST_AND_USAGE, focus.CONTRACT_COMMITMENT
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """The month made by hand, with a pod whose name is a formula and a refund at the end."""
+    """The month made by hand, with a pod whose name is a formula, and details as bills write them."""
     lake = Lake(tmp_path_factory.mktemp("export"))
     charges, division = given.month()
     for row in division:
         if row["pod"] == "train-3":
             row["pod"] = "=cmd|'/c calc'!a1"
+    for row in charges:
+        if row["charge_id"] == "bill/disk":  # as a bill may have it
+            row["sku_price_details"] = '{"InstanceType": "a\\"b\\":c", "GpuCount":8, "memory" : "\\"x\\"","x_Own":1}'
+        if row["charge_id"] == "credit-1":
+            row["sku_price_id"] = "credit-sku"
     given.put(lake, charges, division)
     given.build(lake)
     return lake
@@ -91,6 +97,11 @@ def test_cells(lake: Lake, version: str) -> None:
     assert by_charge["credit-1"]["BilledCost"] == "-2.0"  # a number is no formula
     assert by_charge["held-1"]["x_pod"] == "'=cmd|'/c calc'!a1"
     assert by_charge["bill/disk"]["Tags"] == ""
+    # keys that FOCUS does not define begin with x_; texts are left alone
+    assert json.loads(by_charge["bill/disk"]["SkuPriceDetails"]) == {
+        "InstanceType": 'a"b":c', "GpuCount": 8, "x_memory": '"x"', "x_Own": 1,
+    }  # fmt: skip
+    assert by_charge["credit-1"]["SkuPriceId"] == ""  # it has no unit price
 
 
 def test_numbers_are_those_of_the_table(lake: Lake) -> None:
