@@ -208,6 +208,8 @@ class Evictor:
             done.evictions.append(u.eviction)
         queue.drop_reservation(job.job_id)
         queue.pending.remove(job.job_id)
+        # What this cycle reserved for it before is no promise yet.
+        done.reserved = [r for r in done.reserved if r.job is not job]
         done.reserved.append(queue.holds.make(waiting, ask, plan.placement, now))
         done.reasons[job.job_id] = "held"
         self._withdraw_broken(job, demand(job, ask.counts, ask.flavor), now, done)

@@ -118,7 +118,8 @@ def candidates(ask: Ask, at: Standing, *, may_reclaim: bool) -> Candidates:
                 continue
             if not contract.may_evict(by, gang.job, kind):
                 continue
-            free_from = gang.protected_us + at.policy.min_run_us
+            # Never in the cycle of its start, which nobody has carried out yet.
+            free_from = gang.protected_us + max(at.policy.min_run_us, 1)
             if contract.rule(gang.job, kind).has_min_run and at.now < free_from:
                 later.append(free_from)
                 continue
