@@ -30,9 +30,8 @@ charges as (
             else pricing_currency
         end as priced_in,
         cast(pricing_currency_effective_cost * 10000000000 as hugeint) as priced_units,
-        -- what has no unit price has no SKU price either, other than usage and purchases, which lack one unduly
+        -- FOCUS 1.4: a SKU price has unit prices, which bills may leave out
         case
-            when charge_category in ('Usage', 'Purchase') then sku_price_id
             when list_unit_price is not null and contracted_unit_price is not null then sku_price_id
         end as price_id,
         case

@@ -108,7 +108,7 @@ def test_programs_and_contracts(rows: list[given.Row]) -> None:
         return [p["ProgramType"] for p in json.loads(text)["CommitmentPrograms"]] if text else []
 
     assert programs("od-1") == programs("res-used") == ["Capacity Block", "Reservation", "Savings Plan"]
-    assert programs("plan-unused") == ["Savings Plan"]  # no resource whose instance type another could cover
+    assert programs("plan-unused") == ["Reservation", "Savings Plan"]  # a commitment for any instance type could, too
     assert programs("spot-1") == programs("own-1") == programs("res-fee") == programs("bill/tax") == []
     applied = json.loads(by_charge["res-used"]["ContractApplied"])["Elements"]
     assert applied == [
