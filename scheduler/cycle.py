@@ -19,7 +19,7 @@ from scheduler.model import Ask, Job, Placement, demand, full, least
 from scheduler.pending import Bucket, Waiting
 from scheduler.placement import Placer
 from scheduler.policy import Policy
-from scheduler.reservations import FOREVER
+from scheduler.reservations import FOREVER, Reservation
 from scheduler.state import State
 from scheduler.usage import Usage
 
@@ -181,17 +181,25 @@ class Scheduler(State):
     def _reserve(self, waiting: Waiting, now: int, done: Decisions) -> bool:
         if done.reasons.get(waiting.job.job_id) != "no_room":
             return False
-        plans = [
-            plan
-            for flavor in self.flavors(waiting.job)
-            if (plan := self.book.plan(Ask(waiting.job, full(waiting.job), flavor), now, waiting.predicted_us))
-        ]
+        plans = [plan for flavor in self.flavors(waiting.job) if (plan := self._planned(waiting, flavor, now))]
         if not plans:
             return False
         best = min(plans, key=lambda r: r.start_us)
         self.book.set(best)
         done.reserved.append(best)
         return True
+
+    def _planned(self, waiting: Waiting, flavor: str, now: int) -> Reservation | None:
+        """The earliest start of the gang as asked; of its least counts where quota or fleet never allow the whole."""
+        job = waiting.job
+        if self.may_hold(job, demand(job, full(job), flavor)) and (
+            plan := self.book.plan(Ask(job, full(job), flavor), now, waiting.predicted_us)
+        ):
+            return plan
+        if not job.is_elastic or not self.may_hold(job, demand(job, least(job), flavor)):
+            return None
+        run_us = elastic.stretched_us(job, waiting.predicted_us, job.least_gpu_milli)
+        return self.book.plan(Ask(job, least(job), flavor), now, run_us)
 
     def _drop_reservations(self) -> None:
         for job_id in list(self.book.reservations):
@@ -213,6 +221,8 @@ class Scheduler(State):
                 return True
         if job.is_elastic and self._start_smaller(waiting, now, done):
             return True
+        if job.is_elastic and any(self.may_hold(job, demand(job, least(job), f)) for f in self.flavors(job)):
+            reason = "no_room"
         done.reasons[job.job_id] = reason
         return False
 
