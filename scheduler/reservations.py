@@ -52,6 +52,7 @@ class Running:
         self.is_used = np.zeros(size, dtype=bool)
         self._free = list(range(size))[::-1]
         self._slots: dict[str, list[int]] = {}
+        self._believed: tuple[int, tuple[np.ndarray, np.ndarray, np.ndarray]] | None = None
 
     def add(self, job_id: str, placement: Placement, begun_us: int, end_us: int) -> None:
         """A gang has started; shares of a device count as the whole of it."""
@@ -64,6 +65,7 @@ class Running:
             self.begun[slot], self.ends[slot], self.is_used[slot] = begun_us, end_us, True
             slots.append(slot)
         self._slots[job_id] = slots
+        self._believed = None
 
     def remove(self, job_id: str) -> None:
         """A gang has ended; nothing where it has no devices here."""
@@ -71,6 +73,7 @@ class Running:
             self.is_used[slot] = False
             self.devices[slot] = 0
             self._free.append(slot)
+        self._believed = None
 
     def _grow(self) -> None:
         size = len(self.node)
@@ -84,10 +87,16 @@ class Running:
 
         `without`: gangs to leave out.
         """
-        is_used = self.is_used
-        if skipped := [slot for job_id in without for slot in self._slots.get(job_id, ())]:
-            is_used = is_used.copy()
-            is_used[skipped] = False
+        skipped = [slot for job_id in without for slot in self._slots.get(job_id, ())]
+        if not skipped:
+            if self._believed is None or self._believed[0] != now:
+                self._believed = (now, self._of(self.is_used, now))
+            return self._believed[1]
+        is_used = self.is_used.copy()
+        is_used[skipped] = False
+        return self._of(is_used, now)
+
+    def _of(self, is_used: np.ndarray, now: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         used = np.flatnonzero(is_used)
         ends, begun = self.ends[used], self.begun[used]
         ends = np.where(ends > now, ends, now + np.maximum(now - begun, _LEAST_US))
@@ -111,6 +120,7 @@ class Book:
         # Of preemptors: their room is taken out of the cluster already (`holds.py`), so these bind nobody again.
         self.held: dict[str, Reservation] = {}
         self._spare: _Spare | None = None
+        self._flat: _Flat | None = None
 
     def changed(self) -> None:
         """Something ended or was reserved: what is left beside the reservations is computed anew."""
@@ -119,12 +129,14 @@ class Book:
     def set(self, reservation: Reservation) -> None:
         """Make or replace the reservation of a job."""
         self.reservations[reservation.job.job_id] = reservation
+        self._flat = None
         self.changed()
 
     def drop(self, job_id: str) -> Reservation | None:
         """Withdraw the reservation of a job, if it has one."""
         found = self.reservations.pop(job_id, None)
         if found is not None:
+            self._flat = None
             self.changed()
         return found
 
@@ -176,26 +188,31 @@ class Book:
 
         None where it is not, or where the fleet never has the room.
         """
-        others = [r for r in self.reservations.values() if r.job.job_id != ask.job.job_id]
         nodes, devices, ends = self.running.believed(now)
         if before_us < FOREVER:
             early = ends < before_us
             nodes, devices, ends = nodes[early], devices[early], ends[early]
-        other_ends = [r.end_us for r in others if now < r.end_us < before_us]
-        instants = np.unique(np.concatenate([np.array([now, *other_ends], dtype=np.int64), ends]))
+        others = self._kept_flat()
+        kept = (others.ends > now) & (others.owner != others.index.get(ask.job.job_id, -1))
+        other_ends = others.ends[kept & (others.ends < before_us)]
+        instants = np.unique(np.concatenate([np.array([now], dtype=np.int64), other_ends, ends]))
+        # What changes at which instant: devices come back, and those that a reservation needs are missing for whoever
+        # would still run when it starts, until it ends.
+        missing = np.searchsorted(instants, others.starts[kept] - duration_us, side="right")
+        given_back = np.searchsorted(instants, others.ends[kept])
+        row = np.concatenate([np.searchsorted(instants, ends), missing, given_back])
+        node = np.concatenate([nodes, others.node[kept], others.node[kept]])
+        change = np.concatenate([devices, -others.devices[kept], others.devices[kept]])
         usable = self.cluster.is_schedulable & self.cluster.of_flavor[ask.flavor]
-        row = np.searchsorted(instants, ends)
         free_so_far = self.cluster.whole
         # The answer is most often among the first instants; few are looked at first.
         for first, last in _growing(len(instants)):
             inside = (row >= first) & (row < last)
-            back = np.zeros((last - first, len(usable)), dtype=np.int64)
-            np.add.at(back, (row[inside] - first, nodes[inside]), devices[inside])
-            free = np.cumsum(back, axis=0) + free_so_far
+            free = np.zeros((last - first, len(usable)), dtype=np.int64)
+            np.add.at(free, (row[inside] - first, node[inside]), change[inside])
+            free[0] += free_so_far
+            np.cumsum(free, axis=0, out=free)
             free_so_far = free[-1].copy()
-            for r in others:
-                overlaps = (instants[first:last] + duration_us > r.start_us) & (instants[first:last] < r.end_us)
-                free[overlaps] -= r.need
             free = np.where(usable, np.maximum(free, 0), 0)
             for k in np.flatnonzero(_may_fit(ask, free)):
                 need = fit(ask, free[k])
@@ -205,6 +222,26 @@ class Book:
                     promised = known.promised_us if known else start
                     return Reservation(ask.job, ask, start, start + duration_us, need, promised)
         return None
+
+    def _kept_flat(self) -> _Flat:
+        if self._flat is None:
+            self._flat = _Flat(list(self.reservations.values()))
+        return self._flat
+
+
+class _Flat:
+    """All reservations as arrays with an entry for every node that one needs."""
+
+    def __init__(self, kept: Sequence[Reservation]) -> None:
+        where = [np.flatnonzero(r.need) for r in kept]
+        sizes = [len(w) for w in where]
+        none = np.zeros(0, dtype=np.int64)
+        self.index = {r.job.job_id: i for i, r in enumerate(kept)}
+        self.owner = np.repeat(np.arange(len(kept)), sizes)
+        self.node = np.concatenate([none, *where])
+        self.devices = np.concatenate([none, *(r.need[w] for r, w in zip(kept, where, strict=True))])
+        self.starts = np.repeat(np.array([r.start_us for r in kept], dtype=np.int64), sizes)
+        self.ends = np.repeat(np.array([r.end_us for r in kept], dtype=np.int64), sizes)
 
 
 def _growing(size: int) -> Iterator[tuple[int, int]]:
