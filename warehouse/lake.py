@@ -243,7 +243,8 @@ class Lake:
     def publish(self, build_id: str, note: str = "", *, keep: bool = False) -> Manifest:
         """Make the newest version of every table what readers see, all at once; also `strandline.duckdb`.
 
-        Frozen tables stay as they are published; their writer publishes them with `publish_tables`. `keep` saves the publication from maintenance for good (a closed month).
+        Frozen tables stay as they are published; their writer publishes them with `publish_tables`. `keep` saves the
+        publication from maintenance for good (a closed month).
         """
         with self.writer():
             tables, published = self._newest_versions(), self.published()

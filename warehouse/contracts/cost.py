@@ -48,8 +48,8 @@ RAW = (
         "raw.prices", "provider, price, region, validity, as_of",
         ("provider", "sku_price_id", "region", "valid_from_at", "as_of"),
         pick("provider billing_account_id sku_id sku_price_id price_description region instance_type accelerator "
-             "gpu_count billing_model commitment_type pricing_unit currency list_unit_price contracted_unit_price metering_s "
-             "minimum_s rounding valid_from_at valid_to_at as_of source source_line"),
+             "gpu_count billing_model commitment_type pricing_unit currency list_unit_price contracted_unit_price "
+             "metering_s minimum_s rounding valid_from_at valid_to_at as_of source source_line"),
         "whole", "Rate cards. region * holds everywhere; commitment_type names what a committed rate belongs to.",
     ),
     Table(
@@ -130,7 +130,8 @@ CORE = (
         pick("date provider billing_account_id commitment_id commitment_name commitment_category commitment_type "
              "owner_team region eligible_instance_types billing_currency commitment_unit "
              "committed_quantity starts_at ends_at scheduled_opening_balance scheduled_balance"),
-        "date", "What the terms of each commitment say of each date: units committed, what is paid and not yet amortized.",
+        "date",
+        "What the terms of each commitment say of each date: units committed, what is paid and not yet amortized.",
     ),
     Table(
         "core.bill_resources", "date, resource of a bill", ("date", "bill_id", "billed_resource_id"),

@@ -11,7 +11,7 @@ sub_account_id          string     account or project below it
 sku_id                  string     SKU of the provider
 sku_price_id            string     the SKU's price under its billing model
 sku_meter               string     what the SKU meters, e.g. Compute Instance
-sku_price_details       string     JSON: GpuModel, GpuCount, InstanceType and the like
+sku_price_details       string     JSON: GpuCount, InstanceType, x_GpuModel and the like
 price_description       string     what the price is for
 billing_model           string     on_demand, spot or committed (the rate under a spend commitment)
 pricing_unit            string     unit of the price: Hours (of a node), GPU-Hours, vCPU-Hours, GiB-Hours
