@@ -174,19 +174,20 @@ def newest_run(url: str) -> str:
     return str(results[0]["runId"])
 
 
-def shoot_report(page: Page, data: Path) -> None:
-    """The stranding report: its upper part for the README, and all of it."""
-    path = subprocess.run(
+def shoot_reports(page: Page, data: Path) -> None:
+    """The stranding and the cost report: the upper part of each, and all of it."""
+    paths = subprocess.run(
         [sys.executable, "-m", "pipelines.cli", "report", "--data", str(data)],
         check=True,
         capture_output=True,
         text=True,
-    ).stdout.strip()
-    page.open(Path(path).resolve().as_uri(), ("SIMULATED", "What the words mean"), 1136, 790, 0.5)
-    page.shoot("report-top")
-    height = int(page.evaluate("document.documentElement.scrollHeight"))
-    page.open(Path(path).resolve().as_uri(), ("What the words mean",), 1136, height, 0.5, scale=0.75)
-    page.shoot("report")
+    ).stdout.split()
+    for path, name, top in zip(paths, ("report", "cost"), (790, 760), strict=True):
+        page.open(Path(path).resolve().as_uri(), ("SIMULATED", "What the words mean"), 1136, top, 0.5)
+        page.shoot(f"{name}-top")
+        height = int(page.evaluate("document.documentElement.scrollHeight"))
+        page.open(Path(path).resolve().as_uri(), ("What the words mean",), 1136, height, 0.5, scale=0.75)
+        page.shoot(name)
 
 
 def shoot_dagster(page: Page, url: str, names: set[str]) -> None:
@@ -198,6 +199,9 @@ def shoot_dagster(page: Page, url: str, names: set[str]) -> None:
     if "lineage" in names:
         page.open(f"{url}/assets/{LEDGER}?view=lineage", ("gpu_ledger_hourly", "gpu_segments"), 1440, 760, 6)
         page.shoot("ledger-lineage")
+    if "money" in names:
+        page.open(f"{url}/assets/mart/cost_hourly?view=lineage", ("cost_hourly", "cost_shares"), 1440, 760, 6)
+        page.shoot("cost-lineage")
     if "checks" in names:
         page.open(f"{url}/assets/{LEDGER}?view=checks", ("ledger_proof",), 1440, 760, 3)
         page.click("div", "ledger_proof")
@@ -223,12 +227,12 @@ def main() -> None:
     """Take the pictures that were asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path("data"), help="a lake that `strandline demo` built")
-    parser.add_argument("--only", default="report,assets,lineage,checks,overview,run")
+    parser.add_argument("--only", default="report,assets,lineage,money,checks,overview,run")
     given = parser.parse_args()
     names = set(given.only.split(","))
     with browser() as page:
         if "report" in names:
-            shoot_report(page, given.data)
+            shoot_reports(page, given.data)
         if names - {"report"}:
             with dagster_ui(given.data) as url:
                 shoot_dagster(page, url, names)
