@@ -12,7 +12,10 @@ from dataclasses import dataclass
 
 from scheduler import contract
 from scheduler.decisions import Eviction
-from scheduler.model import Job, Kind, Placement, demand
+from scheduler.model import SECOND_US, Job, Kind, Placement, demand
+
+# What is overdue is believed to run for at least so long (as `reservations.Running` does).
+LEAST_US = 60 * SECOND_US
 
 
 @dataclass
@@ -30,6 +33,12 @@ class Gang:
     def counts(self) -> tuple[int, ...]:
         """Pods of each role that run."""
         return self.placement.counts(self.job)
+
+    def believed_us(self, now: int) -> int:
+        """When it is believed to give back what it holds: at its kill, at its end, or as late again when overdue."""
+        if self.stop is not None and self.stop.keep is None:
+            return self.stop.kill_us
+        return self.end_us if self.end_us > now else now + max(now - self.begun_us, LEAST_US)
 
     @property
     def amounts(self) -> dict[Kind, int]:
