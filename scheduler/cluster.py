@@ -12,7 +12,8 @@ from copy import copy
 
 import numpy as np
 
-from scheduler.model import MILLI, Job, Node, Placement
+from scheduler.model import MILLI, UNBOUNDED, Job, Node, Placement
+from scheduler.room import Room
 
 Undo = Callable[[], None]
 
@@ -38,7 +39,10 @@ class Cluster:
         self.is_schedulable = np.array([n.is_schedulable for n in self.nodes], dtype=bool)
         self.flavors = tuple(dict.fromkeys(n.flavor for n in self.nodes))
         self.of_flavor = {f: np.array([n.flavor == f for n in self.nodes], dtype=bool) for f in self.flavors}
+        # Whether CPU or memory could ever run out.
+        self.has_hosts = any(n.cpu_milli < UNBOUNDED or n.memory_mib < UNBOUNDED for n in self.nodes)
         self.placements: dict[str, tuple[Job, Placement]] = {}
+        self._domains: dict[str, dict[str, np.ndarray]] = {}
         self.free_milli = int(self.device_free.sum())
 
     def capacity(self) -> dict[str, int]:
@@ -61,6 +65,20 @@ class Cluster:
             setattr(other, name, getattr(self, name).copy())
         other.placements = dict(self.placements)
         return other
+
+    def room(self) -> Room:
+        """All that is free, with nothing kept from anybody."""
+        return Room(self.whole, self.cpu, self.memory)
+
+    def domains(self, key: str) -> dict[str, np.ndarray]:
+        """Nodes by the value of a label, as masks; nodes without it are in none."""
+        if key not in self._domains:
+            found: dict[str, np.ndarray] = {}
+            for i, node in enumerate(self.nodes):
+                if key in node.labels:
+                    found.setdefault(node.labels[key], np.zeros(len(self.nodes), dtype=bool))[i] = True
+            self._domains[key] = found
+        return self._domains[key]
 
     def free_whole(self) -> int:
         """Untouched devices on schedulable nodes."""

@@ -126,7 +126,7 @@ class Holds:
         for gang in victims:
             self.rebook(gang)
         end = ready + waiting.predicted_us
-        self.book.running.add(_slot(job.job_id), placement, now, end)
+        self.book.running.add(_slot(job.job_id), job, placement, now, end)
         need = np.zeros(len(self.cluster.nodes), dtype=np.int64)
         for node, n in devices_by_node(placement).items():
             need[node] = n
@@ -171,13 +171,13 @@ class Holds:
         self.unbook(job_id)
         stop = gang.stop
         stays = gang.placement.pods if stop is None else stop.keep.pods if stop.keep is not None else ()
-        running.add(job_id, replace(gang.placement, pods=tuple(stays)), gang.begun_us, gang.end_us)
+        running.add(job_id, gang.job, replace(gang.placement, pods=tuple(stays)), gang.begun_us, gang.end_us)
         if stop is not None:
             held: set[tuple[int, int]] = set()
             for hold in self.by_id.values():
                 held |= devices(hold.placement)
             goes = tuple(_without(p, held) for p in gang.placement.pods if p not in stays)
-            running.add(_leaving(job_id), replace(gang.placement, pods=goes), gang.begun_us, stop.kill_us)
+            running.add(_leaving(job_id), gang.job, replace(gang.placement, pods=goes), gang.begun_us, stop.kill_us)
         self.book.changed()
 
     def unbook(self, job_id: str) -> None:

@@ -12,6 +12,8 @@ from functools import cached_property
 from typing import Literal
 
 MILLI = 1000
+# CPU or memory of a node that nobody has counted.
+UNBOUNDED = 1 << 40
 SECOND_US = 1_000_000
 HOUR_US = 3600 * SECOND_US
 
@@ -131,8 +133,8 @@ class Node:
     name: str
     flavor: str
     gpus: int
-    cpu_milli: int = 1 << 40
-    memory_mib: int = 1 << 40
+    cpu_milli: int = UNBOUNDED
+    memory_mib: int = UNBOUNDED
     labels: Mapping[str, str] = field(default_factory=dict)
     is_schedulable: bool = True
 

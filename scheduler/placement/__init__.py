@@ -1,6 +1,6 @@
 """Where a gang goes: the seam that placement stands behind, and plain best-fit.
 
-A placer gets a cluster, what a gang asks for and the free capacity it may use (never more than the cluster has), and
+A placer gets a cluster, what a gang asks for and the room it may use (`room.Room`, never more than the cluster has), and
 returns places for the whole gang or None. It changes nothing.
 """
 
@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
-
 from scheduler.cluster import Cluster
 from scheduler.model import Ask, Placement
+from scheduler.room import Room
 
 
 class Placer(Protocol):
-    """The seam: places for the whole ask, within `whole[n]` untouched devices of each node n."""
+    """The seam: places for the whole ask within the room."""
 
-    def __call__(self, cluster: Cluster, ask: Ask, whole: np.ndarray) -> Placement | None: ...
+    def __call__(self, cluster: Cluster, ask: Ask, room: Room) -> Placement | None: ...

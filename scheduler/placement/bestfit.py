@@ -6,49 +6,59 @@ devices stay whole. The result depends on the snapshot alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from scheduler.cluster import Cluster
 from scheduler.model import MILLI, Ask, Placement, PodPlace, Shape
+from scheduler.room import Room
 
 _NEVER = np.iinfo(np.int64).max
 
 
-def place(cluster: Cluster, ask: Ask, whole: np.ndarray) -> Placement | None:
-    """Places for the whole ask on schedulable nodes of its flavor, or None where they do not all fit.
-
-    `whole[n]` bounds the untouched devices of each node that may be used.
-    """
+def place(cluster: Cluster, ask: Ask, room: Room) -> Placement | None:
+    """Places for the whole ask on schedulable nodes of its flavor, or None where they do not all fit into the room."""
     if ask.flavor not in cluster.of_flavor:
         return None
     usable = cluster.is_schedulable & cluster.of_flavor[ask.flavor]
     if ask.job.topology is not None:
-        return _within_domains(cluster, ask, whole, usable)
-    return _fill(cluster, ask, whole, usable)
+        return _within_domains(cluster, ask, room, usable)
+    return _fill(cluster, ask, room, usable)
 
 
-def _within_domains(cluster: Cluster, ask: Ask, whole: np.ndarray, usable: np.ndarray) -> Placement | None:
+def on_nodes(cluster: Cluster, ask: Ask, nodes: Sequence[int], room: Room) -> Placement | None:
+    """Places for the whole ask with every pod on a given node, roles and pods in order; None where they do not fit."""
+    state = _State(cluster, room, cluster.is_schedulable & cluster.of_flavor[ask.flavor])
+    pods: list[PodPlace] = []
+    wanted = iter(nodes)
+    for r, role in enumerate(ask.job.roles):
+        for index in range(ask.counts[r]):
+            found = state.pick(role.shape, next(wanted))
+            if found is None:
+                return None
+            pods.append(PodPlace(r, index, *found))
+    return Placement(ask.flavor, tuple(pods))
+
+
+def _within_domains(cluster: Cluster, ask: Ask, room: Room, usable: np.ndarray) -> Placement | None:
     """All pods inside one topology domain: the one with the least free that fits; else anywhere, if only preferred."""
     topology = ask.job.topology
     assert topology is not None
-    domains: dict[str, np.ndarray] = {}
-    for i, node in enumerate(cluster.nodes):
-        if topology.key in node.labels:
-            domains.setdefault(node.labels[topology.key], np.zeros(len(cluster.nodes), dtype=bool))[i] = True
-    by_free = sorted(domains, key=lambda d: (int(whole[usable & domains[d]].sum()), d))
+    domains = cluster.domains(topology.key)
+    by_free = sorted(domains, key=lambda d: (int(room.whole[usable & domains[d]].sum()), d))
     for name in by_free:
-        if found := _fill(cluster, ask, whole, usable & domains[name]):
+        if found := _fill(cluster, ask, room, usable & domains[name]):
             return found
-    return None if topology.is_required else _fill(cluster, ask, whole, usable)
+    return None if topology.is_required else _fill(cluster, ask, room, usable)
 
 
-def _fill(cluster: Cluster, ask: Ask, whole: np.ndarray, usable: np.ndarray) -> Placement | None:
-    room = np.where(usable, np.minimum(whole, cluster.whole), -1)
+def _fill(cluster: Cluster, ask: Ask, room: Room, usable: np.ndarray) -> Placement | None:
     roles = ask.job.roles
-    devices = sum(n * r.shape.gpus for n, r in zip(ask.counts, roles, strict=True))
-    if devices > int(np.maximum(room, 0).sum()):
-        return None
     state = _State(cluster, room, usable)
+    devices = sum(n * r.shape.gpus for n, r in zip(ask.counts, roles, strict=True))
+    if devices > int(np.maximum(state.room, 0).sum()):
+        return None
     pods: list[PodPlace] = []
     for r in sorted(range(len(roles)), key=lambda r: (-roles[r].shape.gpu_milli, r)):
         for index in range(ask.counts[r]):
@@ -60,53 +70,91 @@ def _fill(cluster: Cluster, ask: Ask, whole: np.ndarray, usable: np.ndarray) -> 
 
 
 class _State:
-    """What the gang's own earlier pods have left; copies are made only of what they touch."""
+    """What the gang's own earlier pods have left of the room; copies are made only of what they touch.
 
-    def __init__(self, cluster: Cluster, room: np.ndarray, usable: np.ndarray) -> None:
-        self.cluster, self.room, self.usable = cluster, room, usable
-        self.cpu, self.memory = cluster.cpu, cluster.memory
+    `room[n]`: untouched devices, -1 on nodes that may not be used. `spare[n]`: what reservations leave, see `Room`.
+    """
+
+    def __init__(self, cluster: Cluster, room: Room, usable: np.ndarray) -> None:
+        self.cluster, self.usable = cluster, usable
+        self.room = np.where(usable, np.minimum(room.whole, cluster.whole), -1)
+        self.spare = None if room.is_costless is None or room.spare is None else room.spare.copy()
+        self.is_costless = room.is_costless
+        self.cpu, self.memory = room.cpu, room.memory
         self.is_copied = False
         self.rows: dict[int, np.ndarray] = {}
+        # Devices whose cost the gang has paid already.
+        self.paid: set[tuple[int, int]] = set()
 
-    def pick(self, shape: Shape) -> tuple[int, tuple[tuple[int, int], ...]] | None:
-        """(node, devices) for one pod, charged to this state; None where no node has room."""
-        node = self._share(shape) if 0 < shape.gpu_milli < MILLI else self._whole(shape)
+    def pick(self, shape: Shape, on: int | None = None) -> tuple[int, tuple[tuple[int, int], ...]] | None:
+        """(node, devices) for one pod, charged to this state; None where no node (or not that one) has room."""
+        is_share = 0 < shape.gpu_milli < MILLI
+        node = self._share(shape, on) if is_share else self._whole(shape, on)
         if node is None:
             return None
         row = self.rows.setdefault(node, self.cluster.device_free[node].copy())
-        if 0 < shape.gpu_milli < MILLI:
-            fits = np.flatnonzero(row >= shape.gpu_milli)
+        if is_share:
+            fits = self._devices(node, shape.gpu_milli)
             device = int(fits[np.argmin(row[fits])])
             devices: tuple[tuple[int, int], ...] = ((device, shape.gpu_milli),)
-            self.room[node] -= int(row[device] == MILLI)
+            if row[device] == MILLI:
+                self._take(node, 1, 1)
+                self.paid.add((node, device))
+            elif not self._is_costless(node, device):
+                self._take(node, 0, 1)
+                self.paid.add((node, device))
         else:
             free = np.flatnonzero(row == MILLI)[: shape.gpus]
             devices = tuple((int(d), MILLI) for d in free)
-            self.room[node] -= shape.gpus
+            self._take(node, shape.gpus, shape.gpus)
         for d, milli in devices:
             row[d] -= milli
         self._charge_host(node, shape)
         return node, devices
 
-    def _whole(self, shape: Shape) -> int | None:
-        fits = (self.room >= shape.gpus) & (self.cpu >= shape.cpu_milli) & (self.memory >= shape.memory_mib)
-        if shape.gpus == 0:
-            fits &= self.usable
+    def _take(self, node: int, whole: int, spare: int) -> None:
+        self.room[node] -= whole
+        if self.spare is not None:
+            self.spare[node] -= spare
+            self.room[node] = min(self.room[node], self.spare[node])
+
+    def _hosts(self, shape: Shape, on: int | None) -> np.ndarray:
+        hosts = self.usable & (self.cpu >= shape.cpu_milli) & (self.memory >= shape.memory_mib)
+        if on is not None:
+            only = np.zeros(len(hosts), dtype=bool)
+            only[on] = True
+            hosts &= only
+        return hosts
+
+    def _whole(self, shape: Shape, on: int | None) -> int | None:
+        fits = self._hosts(shape, on)
+        if shape.gpus:
+            fits &= self.room >= shape.gpus
         left = np.where(fits, self.room, _NEVER)
         node = int(np.argmin(left))
         return node if fits[node] else None
 
-    def _share(self, shape: Shape) -> int | None:
+    def _share(self, shape: Shape, on: int | None) -> int | None:
         """The node with the fullest device that has room; an untouched one only within `room`."""
         best: tuple[int, int, int] | None = None
-        hosts = self.usable & (self.cpu >= shape.cpu_milli) & (self.memory >= shape.memory_mib)
-        for node in map(int, np.flatnonzero(hosts)):
-            row = self.rows.get(node, self.cluster.device_free[node])
-            fits = row[(row >= shape.gpu_milli) & ((row < MILLI) | (self.room[node] > 0))]
+        for node in map(int, np.flatnonzero(self._hosts(shape, on))):
+            fits = self._devices(node, shape.gpu_milli)
             if len(fits):
-                key = (int(fits.min()), int(self.room[node]), node)
+                row = self.rows.get(node, self.cluster.device_free[node])
+                key = (int(row[fits].min()), int(self.room[node]), node)
                 best = key if best is None or key < best else best
         return None if best is None else best[2]
+
+    def _devices(self, node: int, milli: int) -> np.ndarray:
+        """Devices of a node that a share may go on."""
+        row = self.rows.get(node, self.cluster.device_free[node])
+        fits = np.flatnonzero((row >= milli) & ((row < MILLI) | (self.room[node] > 0)))
+        if self.is_costless is None or self.spare is None or self.spare[node] > 0:
+            return fits
+        return np.array([d for d in fits if row[d] < MILLI and self._is_costless(node, int(d))], dtype=np.int64)
+
+    def _is_costless(self, node: int, device: int) -> bool:
+        return self.is_costless is None or bool(self.is_costless[node, device]) or (node, device) in self.paid
 
     def _charge_host(self, node: int, shape: Shape) -> None:
         if not (shape.cpu_milli or shape.memory_mib):
