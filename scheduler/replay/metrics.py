@@ -64,6 +64,7 @@ def figures(runs: Sequence[TraceRun], out: Outcome, fleet: Fleet) -> dict[str, A
         "started": len(out.started_us),
         "finished": len(out.ended_us),
         "unstarted": len(runs) - len(out.started_us),
+        "failed": len(out.failed),
         "is_deadlocked": is_deadlocked,
         **_waits(times, is_deadlocked),
         **_ends(times, is_deadlocked, out),
@@ -94,7 +95,7 @@ def _times(runs: Sequence[TraceRun], out: Outcome) -> list[_Times]:
             waits.append((since, span.begun_us))
             since = span.ended_us
         ended = out.ended_us.get(job.job_id)
-        if ended is None:
+        if ended is None and job.job_id not in out.failed:
             waits.append((since, max(out.finished_us, since)))
         found.append(_Times(job, tuple(waits), out.started_us.get(job.job_id), ended))
     return found
