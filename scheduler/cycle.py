@@ -46,7 +46,7 @@ class Scheduler(State):
         if not open_to:
             return f"queue {job.queue} may never hold as much"
         empty = self.cluster.emptied()
-        if any(self.placer(empty, Ask(job, counts, f), empty.whole) for f in open_to):
+        if any(self.placer(empty, Ask(job, counts, f), empty.room()) for f in open_to):
             return None
         return "the nodes could not hold it, even empty"
 
@@ -102,7 +102,8 @@ class Scheduler(State):
             known = self.book.reservations[waiting.job.job_id]
             holds = self.book.holds(known, now)
             before = known.start_us if holds else FOREVER
-            if (better := self.book.plan(known.ask, now, waiting.predicted_us, before)) is not None:
+            better = self.book.plan(known.ask, now, waiting.predicted_us, before)
+            if better is not None and (not holds or self.ahead.supports(better, now)):
                 self.book.set(better)
 
     def _queue(self, now: int, done: Decisions, buckets: Iterable[Bucket]) -> None:
@@ -137,6 +138,8 @@ class Scheduler(State):
     def _start_shorter(self, bucket: Bucket, first: Waiting, now: int, done: Decisions) -> bool:
         """Where only its run time keeps the bucket's first job from starting, start the first that is short enough."""
         self._may_reserve(first, now, done)
+        if first.job.job_id not in self.pending.waiting:
+            return True
         if self.policy.by_duration or done.reasons.get(first.job.job_id) != "no_room":
             return False
         for limit in reversed(self.book.limits(now)):
@@ -169,25 +172,36 @@ class Scheduler(State):
         reason = self.evictor.overrides(waiting.job, amounts, old)
         if reason is None:
             return
+        beside = self._best_plan(waiting, now)
         self.book.drop(old.job.job_id)
-        is_taken = self._reserve(waiting, now, done)
+        alone = self._best_plan(waiting, now)
         self.book.set(old)
-        if is_taken:
-            self.head = waiting.job.job_id
-            if not self.book.holds(old, now):
-                self.book.drop(old.job.job_id)
-                done.withdrawn.append(Withdrawn(old, reason, waiting.job.job_id))
+        best = beside if alone is None or (beside is not None and beside.start_us <= alone.start_us) else alone
+        if best is None:
+            return
+        self._set_reserved(best, done)
+        self.head = waiting.job.job_id
+        if not self.book.holds(old, now) or not self.ahead.supports(old, now):
+            self.book.drop(old.job.job_id)
+            done.withdrawn.append(Withdrawn(old, reason, waiting.job.job_id))
+        if best.start_us <= now:
+            self._start(waiting, now, done)
 
     def _reserve(self, waiting: Waiting, now: int, done: Decisions) -> bool:
-        if done.reasons.get(waiting.job.job_id) != "no_room":
+        if done.reasons.get(waiting.job.job_id) != "no_room" or (best := self._best_plan(waiting, now)) is None:
             return False
-        plans = [plan for flavor in self.flavors(waiting.job) if (plan := self._planned(waiting, flavor, now))]
-        if not plans:
-            return False
-        best = min(plans, key=lambda r: r.start_us)
-        self.book.set(best)
-        done.reserved.append(best)
+        self._set_reserved(best, done)
         return True
+
+    def _set_reserved(self, plan: Reservation, done: Decisions) -> None:
+        self.book.set(plan)
+        done.reserved.append(plan)
+
+    def _best_plan(self, waiting: Waiting, now: int) -> Reservation | None:
+        """The earliest start over all flavors, if quota will be there too."""
+        plans = [plan for flavor in self.flavors(waiting.job) if (plan := self._planned(waiting, flavor, now))]
+        best = min(plans, key=lambda r: r.start_us, default=None)
+        return best if best is not None and self.ahead.supports(best, now) else None
 
     def _planned(self, waiting: Waiting, flavor: str, now: int) -> Reservation | None:
         """The earliest start of the gang as asked; of its least counts where quota or fleet never allow the whole."""
@@ -206,28 +220,39 @@ class Scheduler(State):
             self.drop_reservation(job_id)
 
     def _start(self, waiting: Waiting, now: int, done: Decisions) -> bool:
-        """Start the gang if quota and room allow, on the flavor it likes best; else leave the reason."""
+        """Start the gang if quota and room allow; else leave the reason."""
+        found = self.find(waiting, now)
+        if isinstance(found, Placement):
+            self._take(waiting, found, now, done)
+            return True
+        done.reasons[waiting.job.job_id] = found
+        return False
+
+    def find(self, waiting: Waiting, now: int) -> Placement | Reason:
+        """Where the gang could start now, on the flavor it likes best, whole or else smaller; else why it could not.
+
+        Nothing is changed, so a job that does not wait may be asked for as well.
+        """
         job = waiting.job
         reason: Reason = "over_quota"
         for flavor in self.flavors(job):
-            amounts = demand(job, full(job), flavor)
-            if not self.may_hold(job, amounts):
+            if not self.may_hold(job, demand(job, full(job), flavor)):
                 continue
             reason = "no_room"
             if job.gpu_milli > self.cluster.free_milli:
                 continue
             if (placement := self._place(waiting, full(job), flavor, now)) is not None:
-                self._take(waiting, placement, now, done)
-                return True
-        if job.is_elastic and self._start_smaller(waiting, now, done):
-            return True
-        if job.is_elastic and any(self.may_hold(job, demand(job, least(job), f)) for f in self.flavors(job)):
+                return placement
+        if not job.is_elastic:
+            return reason
+        if (placement := self._find_smaller(waiting, now)) is not None:
+            return placement
+        if any(self.may_hold(job, demand(job, least(job), f)) for f in self.flavors(job)):
             reason = "no_room"
-        done.reasons[job.job_id] = reason
-        return False
+        return reason
 
-    def _start_smaller(self, waiting: Waiting, now: int, done: Decisions) -> bool:
-        """Start an elastic gang at the largest counts that quota and room allow."""
+    def _find_smaller(self, waiting: Waiting, now: int) -> Placement | None:
+        """Places of an elastic gang at the largest counts that quota and room allow."""
         for flavor in self.flavors(waiting.job):
 
             def fits(counts: tuple[int, ...], flavor: str = flavor) -> Placement | None:
@@ -236,18 +261,21 @@ class Scheduler(State):
                 return self._place(waiting, counts, flavor, now)
 
             if (placement := elastic.largest(waiting.job, fits)) is not None:
-                self._take(waiting, placement, now, done)
-                return True
-        return False
+                return placement
+        return None
 
     def _place(self, waiting: Waiting, counts: tuple[int, ...], flavor: str, now: int) -> Placement | None:
-        """Places beside all reservations but its own."""
-        end = now + waiting.predicted_us
-        if counts != full(waiting.job):
-            held = sum(n * r.shape.gpu_milli for n, r in zip(counts, waiting.job.roles, strict=True))
-            end = now + elastic.stretched_us(waiting.job, waiting.predicted_us, held)
-        room = self.book.allowed(now, end, waiting.job.job_id)
-        return self.placer(self.cluster, Ask(waiting.job, counts, flavor), room)
+        """Places beside all reservations but its own, which keep their quota too."""
+        job, end = waiting.job, self._end(waiting, counts, now)
+        room = self.book.allowed(now, end, job.job_id)
+        placement = self.placer(self.cluster, Ask(job, counts, flavor), room)
+        if placement is None or not self.ahead.leaves(job, demand(job, counts, flavor), end, now):
+            return None
+        return placement
+
+    def _end(self, waiting: Waiting, counts: tuple[int, ...], now: int) -> int:
+        held = sum(n * r.shape.gpu_milli for n, r in zip(counts, waiting.job.roles, strict=True))
+        return now + elastic.stretched_us(waiting.job, waiting.predicted_us, held)
 
     def _take(self, waiting: Waiting, placement: Placement, now: int, done: Decisions) -> None:
         self.drop_reservation(waiting.job.job_id)
@@ -261,7 +289,7 @@ class Scheduler(State):
         gang = Gang(job, placement, now, end, now)
         self.cluster.assume(job, placement)
         self.gangs.add(gang)
-        self.running.add(job.job_id, placement, now, end)
+        self.running.add(job.job_id, job, placement, now, end)
         self.book.started(placement, end)
         self.usage.add(job.queue, gang.amounts, now)
         self.stamp += 1

@@ -66,9 +66,17 @@ class Evictor:
         if self._stamp != queue.stamp or (self._wake_us is not None and now >= self._wake_us):
             self._tried.clear()
             self._stamp, self._wake_us = queue.stamp, None
+        untried = [b for b in queue.pending.buckets.values() if self._tried.get(b.key) != b.first.job.job_id]
+        done.wake_us = self._wake_us
+        if not untried:
+            return
         borrowing = self._borrowing_cohorts()
+        # Reservations may be withdrawn for who outranks them.
+        lowest = min((contract.rank(r.job) for r in queue.book.reservations.values()), default=None)
         scene: _Scene | None = None
-        entitled = [b for b in queue.pending.buckets.values() if self._is_entitled(b, borrowing)]
+        entitled = [b for b in untried if self._is_entitled(b, borrowing, lowest)]
+        # Who is not entitled now is not asked again before anything has changed.
+        self._tried |= {b.key: b.first.job.job_id for b in untried}
         heap = [(self._key(b, now), i, b) for i, b in enumerate(entitled)]
         heapq.heapify(heap)
         for _ in range(_MOST_PLANS):
@@ -79,10 +87,11 @@ class Evictor:
             scene = scene or self._scene()
             if self._plan(waiting, scene, now, done):
                 scene = None
-                if bucket.places and self._is_entitled(bucket, borrowing):
+                if bucket.places and self._is_entitled(bucket, borrowing, lowest):
+                    self._tried[bucket.key] = bucket.first.job.job_id
                     heapq.heappush(heap, (self._key(bucket, now), i, bucket))
-            else:
-                self._tried[bucket.key] = waiting.job.job_id
+        for _, _, bucket in heap:
+            del self._tried[bucket.key]
         done.wake_us = self._wake_us
         if any(not hold.victims for hold in queue.holds):
             self.start_held(now, done)
@@ -91,24 +100,27 @@ class Evictor:
         return order.key(bucket.first, self.queue.usage, self.queue.policy, now)
 
     def _borrowing_cohorts(self) -> frozenset[str]:
+        """Cohorts in which somebody holds more than its guarantee, or has reserved more."""
         if not self._has_quotas:
             return frozenset()
         usage = self.queue.usage
-        return frozenset(
+        found = {
             q.cohort
             for name, q in usage.queues.items()
             if q.cohort and any(quota.borrowed(usage, name, kind) for kind in q.quotas)
-        )
+        }
+        for r in self.queue.book.reservations.values():
+            if not self._within(r.job, demand(r.job, r.ask.counts, r.ask.flavor)):
+                found.add(usage.queues[r.job.queue].cohort)
+        return frozenset(found - {""})
 
-    def _is_entitled(self, bucket: Bucket, borrowing: frozenset[str]) -> bool:
+    def _is_entitled(self, bucket: Bucket, borrowing: frozenset[str], reserved: tuple[bool, int] | None) -> bool:
         """Whether the first of a bucket outranks what runs or is reserved, or may have its guarantee back."""
         job = bucket.first.job
-        if self._tried.get(bucket.key) == job.job_id:
-            return False
         queue = self.queue
         if queue.policy.by_priority:
-            lowest = queue.gangs.lowest(job.queue)
-            if lowest is not None and lowest < contract.rank(job):
+            running = queue.gangs.lowest(job.queue)
+            if any(r is not None and r < contract.rank(job) for r in (running, reserved)):
                 return True
         return bool(borrowing) and queue.usage.queues[job.queue].cohort in borrowing and self._is_owner(job)
 
@@ -162,15 +174,15 @@ class Evictor:
         found = candidates(ask, at, may_reclaim=self._within(job, amounts))
         if found.next_us is not None:
             self._wake_us = min(found.next_us, self._wake_us or found.next_us)
-        kept = [
-            r
-            for r in queue.book.reservations.values()
-            if r.job.job_id != job.job_id and self.overrides(job, amounts, r) is None
-        ]
+        others = [r for r in queue.book.reservations.values() if r.job.job_id != job.job_id]
+        kept = [r for r in others if self.overrides(job, amounts, r) is None]
+        weaker = {r.job.job_id for r in others} - {r.job.job_id for r in kept}
 
         def allows(chosen: Chosen) -> bool:
             may_borrow = contract.is_evictable(job) and not any(u.eviction.kind == "reclaim" for u in chosen.values())
-            return scene.projected.may_hold(job.queue, amounts, chosen, may_borrow=may_borrow)
+            if not scene.projected.may_hold(job.queue, amounts, chosen, may_borrow=may_borrow):
+                return False
+            return queue.ahead.leaves(job, amounts, now + waiting.predicted_us, now, weaker)
 
         def places(chosen: Chosen) -> Placement | None:
             ready = max((u.eviction.kill_us for u in chosen.values()), default=now)
@@ -180,7 +192,7 @@ class Evictor:
                 if u.keep is not None:
                     undos.append(scene.room.assume(u.gang.job, u.keep))
             gone = (*scene.leaving, *chosen)
-            whole = queue.book.beside(kept, scene.room.whole, gone, now, ready + waiting.predicted_us)
+            whole = queue.book.beside(kept, scene.room, gone, now, ready + waiting.predicted_us)
             placement = queue.placer(scene.room, ask, whole)
             undo_all(undos)
             return placement
@@ -217,7 +229,8 @@ class Evictor:
     def _withdraw_broken(self, job: Job, amounts: dict[Kind, int], now: int, done: Decisions) -> None:
         queue = self.queue
         for r in list(queue.book.reservations.values()):
-            if (reason := self.overrides(job, amounts, r)) and not queue.book.holds(r, now):
+            reason = self.overrides(job, amounts, r)
+            if reason and not (queue.book.holds(r, now) and queue.ahead.supports(r, now)):
                 queue.drop_reservation(r.job.job_id)
                 done.withdrawn.append(Withdrawn(r, reason, job.job_id))
 

@@ -17,6 +17,7 @@ from scheduler.model import Job, Kind, Placement
 from scheduler.pending import Pending, Waiting
 from scheduler.placement import Placer
 from scheduler.policy import Policy
+from scheduler.quota_ahead import Ahead
 from scheduler.reservations import Book, Running
 from scheduler.usage import Usage
 
@@ -27,10 +28,11 @@ class State:
     def __init__(self, cluster: Cluster, usage: Usage, policy: Policy, placer: Placer) -> None:
         self.cluster, self.usage, self.policy, self.placer = cluster, usage, policy, placer
         self.pending = Pending(policy.by_duration)
-        self.running = Running()
+        self.running = Running(len(cluster.nodes), cluster.device_free.shape[1], has_hosts=cluster.has_hosts)
         self.book = Book(cluster, self.running)
         self.gangs = Gangs()
         self.holds = Holds(cluster, usage, self.book, self.gangs)
+        self.ahead = Ahead(self)
         self.head: str | None = None
         # Counts what may have changed the answer to an eviction plan.
         self.stamp = 0
@@ -107,6 +109,10 @@ class State:
     def node_up(self, name: str) -> None:
         """A node is back."""
         self.cluster.is_schedulable[self.cluster.index[name]] = True
+        self._freed()
+
+    def room_changed(self) -> None:
+        """Room came or went that none of the queue's gangs held: pods of others on the same nodes."""
         self._freed()
 
     def _freed(self) -> None:
