@@ -141,8 +141,6 @@ instance_type           string     node.kubernetes.io/instance-type
 accelerator             string     accelerator model without vendor prefix, e.g. H100-80GB-HBM3
 is_ready                boolean    whether the node's Ready condition was True
 is_cordoned             boolean    whether the node was cordoned
-valid_from_at           timestamp  first list or scrape that shows the slot
-valid_to_at             timestamp  first complete node list without its node; null while valid
 first_seen_at           timestamp  first evidence
 last_seen_at            timestamp  last evidence
 mig_layout              string     MIG instances of the slot as gi_id:profile, comma separated; null when not cut
@@ -248,10 +246,12 @@ _BOUNDS: dict[str, tuple[float | None, float | None]] = {
 
 
 def parse(definitions: str) -> dict[str, Field]:
-    """Fields from lines `name type description`, by name."""
-    fields = {}
+    """Fields from lines `name type description`, by name; `ValueError` where one is defined twice."""
+    fields: dict[str, Field] = {}
     for text in definitions.strip().splitlines():
         name, type_, description = text.split(None, 2)
+        if name in fields:
+            raise ValueError(f"{name} is defined twice")
         low, high = _BOUNDS.get(name, (None, None))
         if name.endswith("_gpu_seconds") or name.endswith("_devices") or name.endswith("_gpu_hours"):
             low = 0
@@ -259,7 +259,7 @@ def parse(definitions: str) -> dict[str, Field]:
     return fields
 
 
-FIELDS: dict[str, Field] = parse(_DEFINITIONS) | parse(cost_fields.DEFINITIONS)
+FIELDS: dict[str, Field] = parse(_DEFINITIONS + cost_fields.DEFINITIONS)
 
 
 def pick(names: str) -> tuple[Field, ...]:
