@@ -23,7 +23,8 @@ SLOW = (EXPECTATIONS,)
 # Tables of things that need not happen on a day, or in a fleet at all: there, no newer row is no sign of age.
 EVENTS = (
     "raw.rejected_lines", "raw.kube_devices", "core.gpu_gaps", "core.gpu_outages", "core.node_outages",
-    "core.mig_layouts", "core.commitment_terms_daily", "core.billed_charges", "mart.bill_reconciliation",
+    "core.mig_layouts", "core.commitment_terms_daily", "core.bill_resources", "core.bill_spreads",
+    "core.billed_charges", "mart.bill_reconciliation",
 )  # fmt: skip
 
 

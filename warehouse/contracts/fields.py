@@ -259,7 +259,7 @@ def parse(definitions: str) -> dict[str, Field]:
     return fields
 
 
-FIELDS: dict[str, Field] = parse(_DEFINITIONS + cost_fields.DEFINITIONS)
+FIELDS: dict[str, Field] = parse(_DEFINITIONS.rstrip() + cost_fields.DEFINITIONS)
 
 
 def pick(names: str) -> tuple[Field, ...]:
