@@ -27,6 +27,7 @@ from pipelines.commands import (
     ingest_bills,
     ingest_prices,
     query,
+    queue,
     replay,
     report,
     ui,
@@ -67,6 +68,7 @@ app.command()(close.close)
 app.command()(export.catalog)
 app.command()(report.report)
 app.command()(replay.replay)
+app.add_typer(queue.app, name="queue")
 app.command()(doctor.doctor)
 app.command()(ui.ui)
 app.command()(doctor.version)

@@ -35,7 +35,7 @@ TEAM_SOURCES = ("pod_label", "namespace_label", "namespace_annotation", "mapping
 PRICE_SHARE_METHODS = ("whole_node", "aws_weights", "opencost_ratios")
 UNUSED_POLICIES = ("central", "owner", "proportional")
 # Set by the machinery around the command, not settings of their own.
-OTHER_VARIABLES = ("STRANDLINE_CONFIG",)
+OTHER_VARIABLES = ("STRANDLINE_CONFIG", "STRANDLINE_QUEUE_URL", "STRANDLINE_QUEUE_TOKEN")
 
 
 def _positive_duration(value: object) -> object:
