@@ -16,7 +16,7 @@ from scheduler.decisions import Decisions, Eviction, Reason, Start, Withdrawn
 from scheduler.evicting import Evictor
 from scheduler.gangs import Gang
 from scheduler.model import Ask, Job, Placement, demand, full, least
-from scheduler.pending import Bucket, Waiting
+from scheduler.pending import Bucket, BucketKey, Waiting, bucket_key
 from scheduler.placement import Placer
 from scheduler.policy import Policy
 from scheduler.reservations import FOREVER, Reservation
@@ -32,6 +32,8 @@ class Scheduler(State):
     def __init__(self, cluster: Cluster, usage: Usage, policy: Policy, placer: Placer) -> None:
         super().__init__(cluster, usage, policy, placer)
         self.evictor = Evictor(self)
+        # the first in line, known not to fit until room comes
+        self._blocked: str | None = None
 
     def impossible(self, job: Job) -> str | None:
         """Why the job could never start on this fleet under these quotas; None where it could."""
@@ -81,16 +83,29 @@ class Scheduler(State):
     def _in_line(self, now: int, done: Decisions) -> None:
         """Start in order until one does not fit."""
         while self.pending.waiting:
-            first = min(
-                (b.first for b in self.pending.buckets.values()),
-                key=lambda w: order.key(w, self.usage, self.policy, now),
-            )
+            if self.policy.is_by_submission:
+                first = next(self.pending.oldest())
+            else:
+                first = min(
+                    (b.first for b in self.pending.buckets.values()),
+                    key=lambda w: order.key(w, self.usage, self.policy, now),
+                )
+            if first.job.job_id == self._blocked and not self._has_room_come:
+                return
             if not self._start(first, now, done):
+                self._blocked = first.job.job_id
                 return
 
     def _arrived(self, now: int, done: Decisions) -> None:
+        # Of jobs alike, who needs as long as one that did not start does not either. Conservative backfill plans each.
+        failed: dict[BucketKey, int] = {}
         for waiting in sorted(self._new, key=lambda w: order.key(w, self.usage, self.policy, now)):
-            if waiting.job.job_id in self.pending.waiting and not self._start(waiting, now, done):
+            key = bucket_key(waiting.job)
+            is_hopeless = waiting.predicted_us >= failed.get(key, FOREVER) and self.policy.backfill != "conservative"
+            if waiting.job.job_id not in self.pending.waiting or is_hopeless:
+                continue
+            if not self._start(waiting, now, done):
+                failed[key] = waiting.predicted_us
                 self._may_reserve(waiting, now, done)
 
     def _reserved(self, now: int, done: Decisions) -> None:

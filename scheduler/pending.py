@@ -20,6 +20,11 @@ BucketKey = tuple[str, bool, int, tuple[object, ...]]
 Place = tuple[int, int, str]
 
 
+def bucket_key(job: Job) -> BucketKey:
+    """Equal for jobs that share a bucket."""
+    return (job.queue, job.is_critical, job.priority, job.shape_key)
+
+
 @dataclass(frozen=True)
 class Waiting:
     """A job that waits, with the run time predicted for it when it came (us)."""
@@ -68,7 +73,7 @@ class Pending:
         job = waiting.job
         if job.job_id in self.waiting:
             raise ValueError(f"{job.job_id} waits already")
-        key = (job.queue, job.is_critical, job.priority, job.shape_key)
+        key = bucket_key(job)
         bucket = self.buckets.get(key)
         if bucket is None:
             bucket = self.buckets[key] = Bucket(key)
@@ -83,7 +88,7 @@ class Pending:
         """Take a job out of the queue; `KeyError` where it does not wait."""
         waiting = self.waiting.pop(job_id)
         job = waiting.job
-        key = (job.queue, job.is_critical, job.priority, job.shape_key)
+        key = bucket_key(job)
         bucket = self.buckets[key]
         del bucket.places[bisect_left(bucket.places, self._place(waiting))]
         del bucket.items[job_id]

@@ -42,6 +42,11 @@ class Policy:
     gang_patience_us: int = 60 * SECOND_US
     budgets: tuple[Budget, ...] = ()
 
+    @property
+    def is_by_submission(self) -> bool:
+        """Whether nothing but submission and id orders the queue."""
+        return not (self.by_priority or self.by_share or self.by_duration or self.age_limit_us is not None)
+
     def without(self, **changes: object) -> Policy:
         """The policy with some switches set otherwise."""
         return replace(self, **changes)  # type: ignore[arg-type]
