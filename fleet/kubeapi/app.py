@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
@@ -50,6 +50,8 @@ def _errors(handler: Handler) -> Handler:
             return await handler(request)
         except status.ApiError as error:
             return _json(error.body(), error.code)
+        except ClientDisconnect:
+            return Response(status_code=400)  # whoever asked was killed in the middle; nobody reads this
 
     return answer
 

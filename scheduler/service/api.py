@@ -126,7 +126,7 @@ def _jobs(app: FastAPI, queue: QueueService) -> None:
         with queue.lock:
             return views.status(queue, entry, policies)
 
-    @app.get("/v1/jobs", response_model=JobList, operation_id="listJobs", responses=documented(*_KNOWN))
+    @app.get("/v1/jobs", response_model=JobList, operation_id="listJobs", responses=documented(*_KNOWN, 404))
     def jobs(
         asker: Asker,
         team: Annotated[Name | None, Query()] = None,
