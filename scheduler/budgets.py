@@ -63,6 +63,11 @@ class Allowance:
                 n = sum(map(budget.covers, up))
                 self._left.append(budget.allowed(n, n + sum(map(budget.covers, gone))))
 
+    @property
+    def is_bound(self) -> bool:
+        """Whether there is any budget."""
+        return bool(self._budgets)
+
     def permits(self, victims: Iterable[Job]) -> bool:
         """Whether all of the victims may be evicted together."""
         if not self._budgets:

@@ -9,23 +9,25 @@ here: candidates and rules (`victims.py`), the search (`preemption.py`).
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from scheduler import contract, order, quota
 from scheduler.cluster import Cluster, undo_all
 from scheduler.decisions import Decisions, Withdrawal, Withdrawn
-from scheduler.model import Ask, Job, Kind, Placement, demand, full, least
+from scheduler.legality import Rules
+from scheduler.model import SECOND_US, Ask, Job, Kind, Placement, demand, full, least
 from scheduler.pending import Bucket, Waiting
 from scheduler.preemption import Allows, Places, Plan, Search
 from scheduler.reservations import Reservation
-from scheduler.victims import Candidates, Chosen, Projected, Rules, Standing, candidates
+from scheduler.victims import Candidates, Chosen, Projected, Standing, Unit, candidates
 
 if TYPE_CHECKING:
     from scheduler.cycle import Scheduler
 
-# Plans tried in one cycle; what is left over is tried in the next.
-_MOST_PLANS = 64
+# Plans tried in one cycle; what is left over is tried in the next, a second later.
+_MOST_PLANS = 16
 
 
 @dataclass
@@ -43,6 +45,7 @@ class Evictor:
     def __init__(self, scheduler: Scheduler) -> None:
         self.queue = scheduler
         self._tried: dict[object, str] = {}
+        self._known: dict[tuple[str, contract.Kind], tuple[Unit, ...]] = {}
         self._stamp = -1
         self._wake_us: int | None = None
         self._has_quotas = any(q.quotas and q.cohort for q in scheduler.usage.queues.values())
@@ -74,6 +77,7 @@ class Evictor:
         # Reservations may be withdrawn for who outranks them.
         lowest = min((contract.rank(r.job) for r in queue.book.reservations.values()), default=None)
         scene: _Scene | None = None
+        self._known.clear()
         entitled = [b for b in untried if self._is_entitled(b, borrowing, lowest)]
         # Who is not entitled now is not asked again before anything has changed.
         self._tried |= {b.key: b.first.job.job_id for b in untried}
@@ -92,7 +96,7 @@ class Evictor:
                     heapq.heappush(heap, (self._key(bucket, now), i, bucket))
         for _, _, bucket in heap:
             del self._tried[bucket.key]
-        done.wake_us = self._wake_us
+        done.wake_us = now + SECOND_US if heap else self._wake_us
         if any(not hold.victims for hold in queue.holds):
             self.start_held(now, done)
 
@@ -128,7 +132,7 @@ class Evictor:
         """Whether on some flavor the job is within what its queue is guaranteed."""
         return any(self._within(job, demand(job, least(job), f)) for f in self.queue.flavors(job))
 
-    def _within(self, job: Job, amounts: dict[Kind, int]) -> bool:
+    def _within(self, job: Job, amounts: Mapping[Kind, int]) -> bool:
         usage = self.queue.usage
         quotas = usage.queues[job.queue].quotas
         bound = [k for k in amounts if k in quotas]
@@ -170,7 +174,7 @@ class Evictor:
     def _search(self, waiting: Waiting, ask: Ask, scene: _Scene, now: int) -> Plan | None:
         queue, job = self.queue, waiting.job
         amounts = demand(job, ask.counts, ask.flavor)
-        at = Standing(scene.projected, queue.gangs, queue.policy, now)
+        at = Standing(scene.projected, queue.gangs, queue.policy, now, self._known)
         found = candidates(ask, at, may_reclaim=self._within(job, amounts))
         if found.next_us is not None:
             self._wake_us = min(found.next_us, self._wake_us or found.next_us)
@@ -202,7 +206,7 @@ class Evictor:
             return Plan((), placement)
         return _choose(ask, scene.room, found, at, (allows, places)) if found.units else None
 
-    def overrides(self, job: Job, amounts: dict[Kind, int], reservation: Reservation) -> Withdrawal | None:
+    def overrides(self, job: Job, amounts: Mapping[Kind, int], reservation: Reservation) -> Withdrawal | None:
         """Why a job may have a reservation withdrawn; None where it may not."""
         other, usage = reservation.job, self.queue.usage
         if self.queue.policy.by_priority and contract.rank(job) > contract.rank(other):
@@ -216,8 +220,8 @@ class Evictor:
     def _commit(self, waiting: Waiting, plan: Plan, ask: Ask, now: int, done: Decisions) -> None:
         queue, job = self.queue, waiting.job
         for u in plan.units:
-            u.gang.stop = u.eviction
-            done.evictions.append(u.eviction)
+            u.gang.stop = replace(u.eviction, for_job=job.job_id)
+            done.evictions.append(u.gang.stop)
         queue.drop_reservation(job.job_id)
         queue.pending.remove(job.job_id)
         # What this cycle reserved for it before is no promise yet.
@@ -226,7 +230,7 @@ class Evictor:
         done.reasons[job.job_id] = "held"
         self._withdraw_broken(job, demand(job, ask.counts, ask.flavor), now, done)
 
-    def _withdraw_broken(self, job: Job, amounts: dict[Kind, int], now: int, done: Decisions) -> None:
+    def _withdraw_broken(self, job: Job, amounts: Mapping[Kind, int], now: int, done: Decisions) -> None:
         queue = self.queue
         for r in list(queue.book.reservations.values()):
             reason = self.overrides(job, amounts, r)

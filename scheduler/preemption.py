@@ -1,6 +1,6 @@
 """The search for one final victim set: fewest GPU-hours lost, the same for the same snapshot.
 
-A set must free enough (room and quota: more victims never free less) and keep the rules (`victims.Rules`: fewer victims
+A set must free enough (room and quota: more victims never free less) and keep the rules (`legality`: fewer victims
 never break one). So sets are grown along several orders until they free enough, then every victim that is not needed is
 let off again, dearest first; few candidates are searched through. Belongs here: the search. Not here: who may be
 evicted (`victims.py`), what a cycle does with a plan (`evicting.py`).
@@ -14,13 +14,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from scheduler.cluster import Cluster
+from scheduler.fitting import may_fit
+from scheduler.legality import Rules, Tally
 from scheduler.model import Ask, Placement
-from scheduler.victims import Candidates, Chosen, Rules, Unit
+from scheduler.victims import Candidates, Chosen, Unit
 
 # Up to so many victims all sets are looked at, within so many placements tried.
 _FEW = 12
 _MOST_TRIES = 300
-_NODE_FEW = 8
+# Victims that are looked at along an order that knows nothing of nodes.
+_MOST_BLIND = 64
+# On so many nodes, with so many victims each, the cheapest that clear it are found exactly.
+_NODES_EXACT, _NODE_FEW = 16, 8
 
 # Whether quota allows the job once the chosen have gone; where it goes then, or None.
 Allows = Callable[[Chosen], bool]
@@ -56,7 +61,7 @@ class Search:
 
     def best(self) -> Plan | None:
         """The cheapest plan that was found; exact for few candidates."""
-        if self._try({job_id: us[-1] for job_id, us in self.units.items()}) is None:
+        if not self._could():
             return None
         plans = [plan for order in self._orders() if (plan := self._grow(order))]
         best = min(plans, key=lambda p: p.key, default=None)
@@ -73,6 +78,15 @@ class Search:
             return None
         return Plan(tuple(chosen[k] for k in sorted(chosen)), placement)
 
+    def _could(self) -> bool:
+        """Whether it would fit if all of them went, as far as counting devices can tell."""
+        free = self.room.whole.copy()
+        for units in self.units.values():
+            for node, devices in _devices(units[-1]).items():
+                free[node] += devices
+        usable = self.room.is_schedulable & self.room.of_flavor[self.ask.flavor]
+        return bool(may_fit(self.ask, np.where(usable, free, 0)[None, :])[0])
+
     def _orders(self) -> list[list[Unit]]:
         """Orders to grow along: what shrinks before all that goes whole."""
         shrink = [us[0] for us in self.units.values() if us[0].keep is not None]
@@ -83,44 +97,51 @@ class Search:
             lambda u: (-u.milli, u.cost, u.job_id),
         ]
         shrink.sort(key=keys[0])
-        return [shrink + sorted(whole, key=key) for key in keys] + [shrink + self._by_node(whole)]
+        blind = [shrink[:_MOST_BLIND] + sorted(whole, key=key)[:_MOST_BLIND] for key in keys]
+        return [*blind, shrink + self._by_node(whole)]
 
     def _by_node(self, whole: Sequence[Unit]) -> list[Unit]:
-        """Node by node, the cheapest to clear for one pod first, and on each the cheapest victims that clear it."""
+        """Node by node, the cheapest to clear for one pod first, and on each the cheapest victims that clear it; then
+        the rest by cost.
+        """
         size = max((r.shape.gpus or bool(r.shape.gpu_milli) for r in self.ask.job.roles), default=0)
         on_node: dict[int, list[tuple[Unit, int]]] = {}
         for u in whole:
-            devices: dict[int, set[int]] = {}
-            for pod in u.gang.placement.pods:
-                devices.setdefault(pod.node, set()).update(d for d, _ in pod.devices)
-            for node, held in devices.items():
-                on_node.setdefault(node, []).append((u, len(held)))
+            for node, devices in _devices(u).items():
+                on_node.setdefault(node, []).append((u, devices))
         ranked = []
         for node, there in sorted(on_node.items()):
-            missing = size - int(self.room.whole[node])
-            if (subset := _cheapest(there, missing)) is not None:
+            there.sort(key=lambda p: (p[0].cost // p[1], p[0].cost, p[0].job_id))
+            subset = _first(there, size - int(self.room.whole[node]))
+            if subset is not None:
                 ranked.append((sum(u.cost for u in subset), node, subset))
+        ranked.sort(key=lambda r: r[:2])
+        for i, (_, node, _) in enumerate(ranked[:_NODES_EXACT]):
+            subset = _cheapest(on_node[node], size - int(self.room.whole[node]))
+            ranked[i] = (sum(u.cost for u in subset), node, subset)
         ordered: dict[str, Unit] = {}
         for _, _, subset in sorted(ranked, key=lambda r: r[:2]):
             ordered |= {u.job_id: u for u in subset if u.job_id not in ordered}
-        return list(ordered.values())
+        rest = sorted((u for u in whole if u.job_id not in ordered), key=lambda u: (u.cost, u.job_id))
+        return [*ordered.values(), *rest]
 
     def _grow(self, order: Sequence[Unit]) -> Plan | None:
         """Victims in order, as far as rules permit, until they free enough; then without those not needed."""
-        steps: list[dict[str, Unit]] = [{}]
+        tally = Tally(self.rules)
+        taken: list[Unit] = []
+        is_enough = False
         for u in order:
-            more = {**steps[-1], u.job_id: u}
-            if self.rules.permit(more):
-                steps.append(more)
-                if len(steps) & (len(steps) - 1) == 0 and self._try(more):
+            if tally.add(u):
+                taken.append(u)
+                if len(taken) & (len(taken) - 1) == 0 and (is_enough := self._try(_set(taken)) is not None):
                     break
-        if self._try(steps[-1]) is None:
+        if not is_enough and self._try(_set(taken)) is None:
             return None
-        low, high = 0, len(steps) - 1
+        low, high = 0, len(taken)
         while low < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if self._try(steps[middle]) else (middle + 1, high)
-        return self._let_off(steps[low])
+            low, high = (low, middle) if self._try(_set(taken[:middle])) else (middle + 1, high)
+        return self._let_off(_set(taken[:low]))
 
     def _let_off(self, chosen: dict[str, Unit]) -> Plan | None:
         """The plan without any victim that it does not need; what need not go whole may shrink."""
@@ -154,16 +175,34 @@ class Search:
         return best
 
 
-def _cheapest(there: Sequence[tuple[Unit, int]], missing: int) -> list[Unit] | None:
-    """The cheapest units of a node that give back `missing` devices: exact for few, else by cost of a device."""
-    if missing <= 0:
-        return []
-    if sum(n for _, n in there) < missing:
-        return None
-    by_price = sorted(there, key=lambda p: (p[0].cost // p[1], p[0].cost, p[0].job_id))
-    if len(by_price) > _NODE_FEW:
-        given = np.cumsum([n for _, n in by_price])
-        return [u for u, _ in by_price[: int(np.searchsorted(given, missing)) + 1]]
+def _set(units: Sequence[Unit]) -> dict[str, Unit]:
+    """By victim; what shrinks and then goes, goes."""
+    return {u.job_id: u for u in units}
+
+
+def _devices(u: Unit) -> dict[int, int]:
+    """Devices of each node that a gang uses, if only in part."""
+    touched: dict[int, set[int]] = {}
+    for pod in u.gang.placement.pods:
+        touched.setdefault(pod.node, set()).update(d for d, _ in pod.devices)
+    return {node: len(found) for node, found in touched.items() if found}
+
+
+def _first(by_price: Sequence[tuple[Unit, int]], missing: int) -> list[Unit] | None:
+    """The first units that give back `missing` devices; None where all do not."""
+    found = []
+    for u, devices in by_price:
+        if missing <= 0:
+            break
+        found.append(u)
+        missing -= devices
+    return found if missing <= 0 else None
+
+
+def _cheapest(by_price: Sequence[tuple[Unit, int]], missing: int) -> list[Unit]:
+    """The cheapest units of a node that give back `missing` devices, which all together do: exact for few."""
+    if missing <= 0 or len(by_price) > _NODE_FEW:
+        return _first(by_price, missing) or []
     best: tuple[int, int, list[Unit]] | None = None
     for mask in range(1, 1 << len(by_price)):
         part = [p for i, p in enumerate(by_price) if mask >> i & 1]
@@ -171,4 +210,4 @@ def _cheapest(there: Sequence[tuple[Unit, int]], missing: int) -> list[Unit] | N
             key = (sum(u.cost for u, _ in part), mask)
             if best is None or key < best[:2]:
                 best = (*key, [u for u, _ in part])
-    return best[2] if best else None
+    return best[2] if best else []

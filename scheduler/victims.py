@@ -1,20 +1,18 @@
-"""Who could be evicted for a waiting job, what each would cost, and which sets of them are legal when final.
+"""Who could be evicted for a waiting job, one by one, what each would cost, and what would be left.
 
-All rules that a victim set must keep are closed downwards: what holds for a set holds for every part of it, so that
-victims found unnecessary can be let off without a rule breaking. Belongs here: candidates and legality. Not here: the
-search for the best set (`preemption.py`), the table of rules (`contract.py`).
+Belongs here: candidates and the ledger after evictions. Not here: which sets are legal (`legality.py`), the search for
+the best (`preemption.py`), the table of rules (`contract.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scheduler import contract, quota
-from scheduler.budgets import Allowance
 from scheduler.decisions import Eviction
 from scheduler.gangs import Gang, Gangs
-from scheduler.model import Ask, Job, Kind, Placement, PodPlace, demand
+from scheduler.model import Ask, Kind, Placement, PodPlace, demand
 from scheduler.policy import Policy
 from scheduler.usage import Usage
 
@@ -90,12 +88,13 @@ def smallest(gang: Gang) -> Placement | None:
 
 @dataclass(frozen=True)
 class Standing:
-    """What victims are judged on at `now`."""
+    """What victims are judged on at `now`. `known`: units by job and kind that were made for this instant before."""
 
     projected: Projected
     gangs: Gangs
     policy: Policy
     now: int
+    known: dict[tuple[str, contract.Kind], tuple[Unit, ...]]
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class Candidates:
 
 
 def candidates(ask: Ask, at: Standing, *, may_reclaim: bool) -> Candidates:
-    """All that the contract lets the job have evicted on a flavor now, one by one; sets are judged by `Rules`."""
+    """All that the contract lets the job have evicted on a flavor now, one by one; sets are judged by `legality`."""
     units: dict[str, tuple[Unit, ...]] = {}
     later: list[int] = []
     by = ask.job
@@ -123,8 +122,11 @@ def candidates(ask: Ask, at: Standing, *, may_reclaim: bool) -> Candidates:
             if contract.rule(gang.job, kind).has_min_run and at.now < free_from:
                 later.append(free_from)
                 continue
-            keeps = [k for k in (smallest(gang),) if k is not None] if gang.job.is_elastic else []
-            units[gang.job.job_id] = tuple(unit(gang, kind, by, at.now, keep) for keep in (*keeps, None))
+            key = (gang.job.job_id, kind)
+            if key not in at.known:
+                keeps = [k for k in (smallest(gang),) if k is not None] if gang.job.is_elastic else []
+                at.known[key] = tuple(unit(gang, kind, at.now, keep) for keep in (*keeps, None))
+            units[gang.job.job_id] = at.known[key]
     return Candidates(units, min(later, default=None))
 
 
@@ -142,60 +144,15 @@ def _queues(ask: Ask, at: Standing, *, may_reclaim: bool) -> list[str]:
     return found
 
 
-def unit(gang: Gang, kind: contract.Kind, by: Job, now: int, keep: Placement | None) -> Unit:
+def unit(gang: Gang, kind: contract.Kind, now: int, keep: Placement | None) -> Unit:
     """A victim with the instants of its row and its cost: work since the last save and a restart, of all that goes.
 
-    A gang that shrinks goes on and loses no work.
+    A gang that shrinks goes on and loses no work. For whom it goes is said when that is decided.
     """
     row = contract.rule(gang.job, kind)
     given = freed(gang, keep)
     milli = sum(n for (resource, _), n in given.items() if resource == "gpu")
     lost = 0 if keep is not None else contract.lost_us(gang.job, kind, max(now - gang.begun_us, 0))
     signal = now + row.notice_us if row.is_signalled else None
-    eviction = Eviction(gang.job, kind, by.job_id, now, signal, now + row.lead_us, keep, lost)
+    eviction = Eviction(gang.job, kind, "", now, signal, now + row.lead_us, keep, lost)
     return Unit(gang, eviction, (lost + contract.RESTART_US) * milli, given, milli)
-
-
-class Rules:
-    """What a final victim set must keep, whatever it is needed for.
-
-    `may_straddle`: an owner may also have the gang evicted with which a queue passes its guarantee, though the queue is
-    left below it; without, every queue keeps at least its guarantee.
-    """
-
-    def __init__(self, at: Standing, kinds: Iterable[Kind], *, may_straddle: bool) -> None:
-        self._projected = at.projected
-        self._kinds = tuple(kinds)
-        self._may_straddle = may_straddle
-        down = [g.job for g in at.gangs.stopping() if g.stop is not None and g.stop.keep is None]
-        healthy = [g.job for g in at.gangs if g.stop is None or g.stop.keep is not None] if at.policy.budgets else []
-        self._allowance = Allowance(at.policy.budgets, healthy, [*down, *at.gangs.evicted.values()])
-
-    def permit(self, chosen: Chosen) -> bool:
-        """Whether budgets and every victim queue's guarantee are kept by the set as a whole."""
-        if not self._allowance.permits(u.gang.job for u in chosen.values() if u.keep is None):
-            return False
-        by_queue: dict[str, list[Unit]] = {}
-        for u in chosen.values():
-            if u.eviction.kind == "reclaim":
-                by_queue.setdefault(u.gang.job.queue, []).append(u)
-        return all(self._leaves_enough(queue, units) for queue, units in by_queue.items())
-
-    def _leaves_enough(self, queue: str, units: list[Unit]) -> bool:
-        total: dict[Kind, int] = {}
-        for u in units:
-            for kind in self._kinds:
-                total[kind] = total.get(kind, 0) + u.freed.get(kind, 0)
-        if not self._may_straddle:
-            return any(self._above(queue, k) - total.get(k, 0) >= 0 for k in self._borrowed(queue))
-        # Without any one of its victims the queue would still borrow: none is evicted but for what is to be returned.
-        return all(
-            any(self._above(queue, k) - total.get(k, 0) + u.freed.get(k, 0) > 0 for k in self._borrowed(queue))
-            for u in units
-        )
-
-    def _borrowed(self, queue: str) -> list[Kind]:
-        return [k for k in self._kinds if quota.borrowed(self._projected, queue, k)]
-
-    def _above(self, queue: str, kind: Kind) -> int:
-        return self._projected.claimed(queue, kind) - self._projected.queues[queue].quotas[kind].nominal
