@@ -41,6 +41,7 @@ create trigger if not exists events_stay before update on events begin select ra
 create trigger if not exists events_last before delete on events begin select raise(abort, 'events are final'); end;
 """
 _VERSION = 1
+_SELECT = "select event_at_us, kind, job_id, payload, reason, event_id from events where event_id > ?"
 
 
 @dataclass(frozen=True)
@@ -128,17 +129,38 @@ class EventLog:
 
     def events(self, after: int = 0, job_id: str | None = None) -> Iterator[Event]:
         """Events with an id beyond `after`, of one job or all, in order."""
-        query = "select event_at_us, kind, job_id, payload, reason, event_id from events where event_id > ?"
+        query = _SELECT
         values: tuple[Any, ...] = (after,)
         if job_id is not None:
             query, values = query + " and job_id = ?", (after, job_id)
         with self._lock:
             rows = self._db.execute(query + " order by event_id", values).fetchall()
-        for at, kind, job, payload, reason, event_id in rows:
-            yield Event(at, kind, job, json.loads(payload), reason, event_id)
+        yield from map(_event, rows)
 
     def close(self) -> None:
         """Give the log to others."""
         with self._lock:
             self._db.close()
             os.close(self._owner)
+
+
+def _event(row: tuple[Any, ...]) -> Event:
+    at, kind, job, payload, reason, event_id = row
+    return Event(at, kind, job, json.loads(payload), reason, event_id)
+
+
+def read_events(path: Path, after: int = 0) -> list[Event]:
+    """Events of a log with an id beyond `after`, in order, for readers beside the service that has it.
+
+    Empty where there is no log yet; `BadInput` where the file is none.
+    """
+    if not path.exists():
+        return []
+    try:
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        try:
+            return [_event(row) for row in db.execute(_SELECT + " order by event_id", (after,))]
+        finally:
+            db.close()
+    except sqlite3.DatabaseError as error:
+        raise BadInput(f"{path}: {error}") from None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.service.log import Event, EventLog, Key
+from scheduler.service.log import Event, EventLog, Key, read_events
 from warehouse.errors import BadInput, LakeBusy
 
 
@@ -58,3 +58,13 @@ def test_one_owner_and_no_other_file(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("this is no database, however long one reads it " * 50)
     with pytest.raises(BadInput, match=r"text\.db"):
         EventLog(tmp_path / "text.db")
+
+
+def test_others_read_while_it_is_written(tmp_path: Path) -> None:
+    assert read_events(tmp_path / "q #1?.db") == []
+    log = EventLog(tmp_path / "q #1?.db")
+    ids = log.append([Event(1, "submitted", "a"), Event(2, "ended", "a")])
+    assert [e.kind for e in read_events(log.path, after=ids[0])] == ["ended"]
+    (tmp_path / "text.db").write_text("no log " * 100)
+    with pytest.raises(BadInput, match=r"text\.db"):
+        read_events(tmp_path / "text.db")
