@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 
 import numpy as np
 
@@ -82,7 +83,7 @@ class Search:
         """Whether it would fit if all of them went, as far as counting devices can tell."""
         free = self.room.whole.copy()
         for units in self.units.values():
-            for node, devices in _devices(units[-1]).items():
+            for node, devices in units[-1].devices.items():
                 free[node] += devices
         usable = self.room.is_schedulable & self.room.of_flavor[self.ask.flavor]
         return bool(may_fit(self.ask, np.where(usable, free, 0)[None, :])[0])
@@ -97,17 +98,17 @@ class Search:
             lambda u: (-u.milli, u.cost, u.job_id),
         ]
         shrink.sort(key=keys[0])
-        blind = [shrink[:_MOST_BLIND] + sorted(whole, key=key)[:_MOST_BLIND] for key in keys]
+        blind = [shrink[:_MOST_BLIND] + nsmallest(_MOST_BLIND, whole, key=key) for key in keys]
         return [*blind, shrink + self._by_node(whole)]
 
     def _by_node(self, whole: Sequence[Unit]) -> list[Unit]:
         """Node by node, the cheapest to clear for one pod first, and on each the cheapest victims that clear it; then
-        the rest by cost.
+        some of the rest by cost.
         """
         size = max((r.shape.gpus or bool(r.shape.gpu_milli) for r in self.ask.job.roles), default=0)
         on_node: dict[int, list[tuple[Unit, int]]] = {}
         for u in whole:
-            for node, devices in _devices(u).items():
+            for node, devices in u.devices.items():
                 on_node.setdefault(node, []).append((u, devices))
         ranked = []
         for node, there in sorted(on_node.items()):
@@ -122,7 +123,7 @@ class Search:
         ordered: dict[str, Unit] = {}
         for _, _, subset in sorted(ranked, key=lambda r: r[:2]):
             ordered |= {u.job_id: u for u in subset if u.job_id not in ordered}
-        rest = sorted((u for u in whole if u.job_id not in ordered), key=lambda u: (u.cost, u.job_id))
+        rest = nsmallest(_MOST_BLIND, (u for u in whole if u.job_id not in ordered), key=lambda u: (u.cost, u.job_id))
         return [*ordered.values(), *rest]
 
     def _grow(self, order: Sequence[Unit]) -> Plan | None:
@@ -178,14 +179,6 @@ class Search:
 def _set(units: Sequence[Unit]) -> dict[str, Unit]:
     """By victim; what shrinks and then goes, goes."""
     return {u.job_id: u for u in units}
-
-
-def _devices(u: Unit) -> dict[int, int]:
-    """Devices of each node that a gang uses, if only in part."""
-    touched: dict[int, set[int]] = {}
-    for pod in u.gang.placement.pods:
-        touched.setdefault(pod.node, set()).update(d for d, _ in pod.devices)
-    return {node: len(found) for node, found in touched.items() if found}
 
 
 def _first(by_price: Sequence[tuple[Unit, int]], missing: int) -> list[Unit] | None:

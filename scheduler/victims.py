@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from scheduler import contract, quota
 from scheduler.decisions import Eviction
 from scheduler.gangs import Gang, Gangs
 from scheduler.model import Ask, Kind, Placement, PodPlace, demand
 from scheduler.policy import Policy
+from scheduler.reservations import devices_by_node
 from scheduler.usage import Usage
 
 # Job id -> what is taken from it.
@@ -30,10 +32,15 @@ class Unit:
     freed: Mapping[Kind, int]
     milli: int
 
-    @property
+    @cached_property
     def job_id(self) -> str:
         """The victim."""
         return self.gang.job.job_id
+
+    @cached_property
+    def devices(self) -> dict[int, int]:
+        """Devices of each node that the gang uses, if only in part."""
+        return devices_by_node(self.gang.placement)
 
     @property
     def keep(self) -> Placement | None:
