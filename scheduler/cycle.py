@@ -196,7 +196,8 @@ class Scheduler(State):
             return
         self._set_reserved(best, done)
         self.head = waiting.job.job_id
-        if not self.book.holds(old, now) or not self.ahead.supports(old, now):
+        # Each must be there at its start beside the other: the old one may run on into the new one's.
+        if not all(self.book.holds(r, now) and self.ahead.supports(r, now) for r in (old, best)):
             self.book.drop(old.job.job_id)
             done.withdrawn.append(Withdrawn(old, reason, waiting.job.job_id))
         if best.start_us <= now:

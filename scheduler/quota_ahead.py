@@ -45,12 +45,16 @@ class Ahead:
         """Whether all reservations but `unless` still have their quota if the job runs from now to `end_us`."""
         if not self.has_quotas:
             return True
+        own = self.state.book.reservations.get(job.job_id)
         for r in self.state.book.reservations.values():
-            if r.job.job_id == job.job_id or r.start_us >= end_us or r.job.job_id in unless:
+            if r is own or r.start_us >= end_us or r.job.job_id in unless:
                 continue
             if not self._is_kin(job.queue, r.job.queue):
                 continue
-            then = self._change(r, now)
+            then = dict(self._change(r, now))
+            if own is not None and own.start_us <= r.start_us < own.end_us:
+                # It would not start twice.
+                _add(then, job.queue, demand(job, own.ask.counts, own.ask.flavor), -1)
             more = dict(then)
             _add(more, job.queue, amounts, 1)
             if self._has(r, then) and not self._has(r, more):
