@@ -127,13 +127,16 @@ class Cluster:
     def _charge(self, job: Job, placement: Placement, sign: int) -> None:
         for pod in placement.pods:
             shape = job.roles[pod.role].shape
-            row = self.device_free[pod.node]
+            # Lists: of some ten numbers they are several times as fast as arrays.
+            row = self.device_free[pod.node].tolist()
             for device, milli in pod.devices:
                 row[device] += sign * milli
                 self.free_milli += sign * milli
-            self.cpu[pod.node] += sign * shape.cpu_milli
-            self.memory[pod.node] += sign * shape.memory_mib
-            self.whole[pod.node] = int((row == MILLI).sum())
+            self.device_free[pod.node] = row
+            self.whole[pod.node] = row.count(MILLI)
+            if shape.cpu_milli or shape.memory_mib:
+                self.cpu[pod.node] += sign * shape.cpu_milli
+                self.memory[pod.node] += sign * shape.memory_mib
 
     def keep(self, node: int, device: int, milli: int) -> None:
         """Take `milli` of a device out of what is free, or give it back where negative."""

@@ -115,6 +115,21 @@ class Job:
         return sum(r.least * r.shape.gpu_milli for r in self.roles)
 
     @cached_property
+    def full_counts(self) -> tuple[int, ...]:
+        """Pods of each role as asked."""
+        return tuple(r.count for r in self.roles)
+
+    @cached_property
+    def least_counts(self) -> tuple[int, ...]:
+        """Pods of each role of the gang at its smallest."""
+        return tuple(r.least for r in self.roles)
+
+    @cached_property
+    def demands(self) -> dict[tuple[tuple[int, ...], str], dict[Kind, int]]:
+        """Demands known by counts and flavor, see `demand`."""
+        return {}
+
+    @cached_property
     def is_elastic(self) -> bool:
         """Whether it may run smaller than asked."""
         return any(r.least < r.count for r in self.roles)
@@ -190,6 +205,8 @@ class Placement:
 
     def counts(self, job: Job) -> tuple[int, ...]:
         """Pods of each role."""
+        if len(self.pods) == sum(job.full_counts):
+            return job.full_counts
         return tuple(sum(p.role == r for p in self.pods) for r in range(len(job.roles)))
 
 
@@ -203,7 +220,14 @@ class Ask:
 
 
 def demand(job: Job, counts: tuple[int, ...], flavor: str) -> dict[Kind, int]:
-    """What a gang of `counts[r]` pods of each role uses of every kind."""
+    """What a gang of `counts[r]` pods of each role uses of every kind. Kept for the job: not to be changed."""
+    known = job.demands.get((counts, flavor))
+    if known is None:
+        known = job.demands[counts, flavor] = _demand(job, counts, flavor)
+    return known
+
+
+def _demand(job: Job, counts: tuple[int, ...], flavor: str) -> dict[Kind, int]:
     totals: dict[Kind, int] = {}
     for n, role in zip(counts, job.roles, strict=True):
         for resource, amount in (
@@ -218,9 +242,9 @@ def demand(job: Job, counts: tuple[int, ...], flavor: str) -> dict[Kind, int]:
 
 def full(job: Job) -> tuple[int, ...]:
     """The counts of a gang as asked."""
-    return tuple(r.count for r in job.roles)
+    return job.full_counts
 
 
 def least(job: Job) -> tuple[int, ...]:
     """The counts of a gang at its smallest."""
-    return tuple(r.least for r in job.roles)
+    return job.least_counts

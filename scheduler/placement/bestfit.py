@@ -55,6 +55,8 @@ def _within_domains(cluster: Cluster, ask: Ask, room: Room, usable: np.ndarray) 
 
 def _fill(cluster: Cluster, ask: Ask, room: Room, usable: np.ndarray) -> Placement | None:
     roles = ask.job.roles
+    if ask.counts == (1,) and not roles[0].shape.gpu_milli % MILLI:
+        return _one(cluster, ask, room, usable)
     state = _State(cluster, room, usable)
     devices = sum(n * r.shape.gpus for n, r in zip(ask.counts, roles, strict=True))
     if devices > int(np.maximum(state.room, 0).sum()):
@@ -67,6 +69,21 @@ def _fill(cluster: Cluster, ask: Ask, room: Room, usable: np.ndarray) -> Placeme
                 return None
             pods.append(PodPlace(r, index, *found))
     return Placement(ask.flavor, tuple(pods))
+
+
+def _one(cluster: Cluster, ask: Ask, room: Room, usable: np.ndarray) -> Placement | None:
+    """A gang of one pod with whole devices, as most are: the same answer without keeping a state."""
+    shape = ask.job.roles[0].shape
+    free = np.minimum(room.whole, cluster.whole)
+    fits = usable & (free >= shape.gpus) if shape.gpus else usable
+    if shape.cpu_milli or shape.memory_mib:
+        fits = fits & (room.cpu >= shape.cpu_milli) & (room.memory >= shape.memory_mib)
+    node = int(np.argmin(np.where(fits, free, _NEVER)))
+    if not fits[node]:
+        return None
+    row = cluster.device_free[node].tolist()
+    free_devices = [d for d, milli in enumerate(row) if milli == MILLI][: shape.gpus]
+    return Placement(ask.flavor, (PodPlace(0, 0, node, tuple((d, MILLI) for d in free_devices)),))
 
 
 class _State:
