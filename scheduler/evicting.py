@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from scheduler.cycle import Scheduler
 
 # Plans tried in one cycle; what is left over is tried in the next, a second later.
-_MOST_PLANS = 16
+_MOST_PLANS = 8
 
 
 @dataclass
