@@ -29,6 +29,8 @@ from sources.kubernetes.read import connect
 from warehouse.errors import BadInput
 
 PORT = 9410
+# Gangs bound at the same time: requests to an API server wait for it most of the time.
+BINDERS = 8
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def serve(wanted: Served, started: Callable[[str], None] | None = None) -> None:
     world = wanted.wrap(KubeWorld(cluster.api, wanted.namespace))
     log = EventLog(wanted.folder / "events.db")
     try:
-        queue = QueueService(log, world, POLICIES[wanted.policy], queues, placer=place)
+        queue = QueueService(log, world, POLICIES[wanted.policy], queues, placer=place, binders=BINDERS)
         with Loop(queue, wanted.every_s):
             server.run(
                 build_api(queue, tokens, exporter.render), host=wanted.host, port=wanted.port, started=started

@@ -12,8 +12,10 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from scheduler import order
@@ -77,14 +79,18 @@ class _Work:
 
 
 class QueueService:
-    """The queue. Requests may come from any thread, ticks from one. Instants are microseconds of the world's clock."""
+    """The queue. Requests may come from any thread, ticks from one. Instants are microseconds of the world's clock.
+
+    `binders`: gangs whose pods are made at the same time.
+    """
 
     def __init__(
         self, events: EventLog, world: World, policy: Policy, queues: Mapping[str, Queue], *, placer: Placer,
-        estimator: estimates.Estimator | None = None,
+        estimator: estimates.Estimator | None = None, binders: int = 1,
     ) -> None:  # fmt: skip
         self.log, self.world, self.policy, self.queues, self.placer = events, world, policy, dict(queues), placer
         self.estimator = estimator or estimates.NoEstimates()
+        self.binders = binders
         self.lock = threading.RLock()
         self.wake = threading.Event()
         self.health = Health()
@@ -98,7 +104,7 @@ class QueueService:
 
     def _load(self) -> None:
         """Everything as the log has it; the world is looked at in the next tick."""
-        self.records = Records(History(), self.policy.gang_patience_us)
+        self.records = Records(History(), self.policy.gang_patience_us, keeps_spans=bool(self.policy.half_life_us))
         for event in self.log.events():
             self.records.apply(event)
         # A queue that is configured no more still has its jobs; they come last.
@@ -398,13 +404,17 @@ class QueueService:
         return work
 
     def _act(self, work: _Work) -> None:
-        for names, grace_s in work.stops:
-            self.world.stop(names, grace_s)
-        for names, kill_us in work.saves:
-            self.world.save(names, kill_us)
+        calls: list[Callable[[], None]] = [partial(self.world.stop, *stop) for stop in work.stops]
+        calls += [partial(self.world.save, *save) for save in work.saves]
+        calls += [partial(self._start, *start) for start in work.starts]
         try:
-            for entry, pods in work.starts:
-                self._start(entry, pods)
+            if self.binders == 1:
+                for call in calls:
+                    call()
+            elif calls:
+                with ThreadPoolExecutor(self.binders, "queue-bind") as pool:
+                    for done in [pool.submit(call) for call in calls]:
+                        done.result()
         finally:
             with self.lock:
                 self._flush()

@@ -12,7 +12,7 @@ from typing import Any
 from scheduler import contract
 from scheduler import lifecycle as life
 from scheduler.lifecycle import Life
-from scheduler.model import Job
+from scheduler.model import Job, Kind, demand
 from scheduler.predict import Predictor
 from scheduler.service.codec import Places, Template, read_job, read_places
 from scheduler.service.log import Event
@@ -63,7 +63,10 @@ class Entry:
 
 @dataclass
 class Records:
-    """All jobs by id; `running` and `again` are those with a run and with a backoff. `patience_us`: see `lifecycle`."""
+    """All jobs by id; `running` and `again` are those with a run and with a backoff. `patience_us`: see `lifecycle`.
+
+    `spans`, where they are kept: (from, to, queue, amounts) of runs that are over, at their last size.
+    """
 
     predictor: Predictor
     patience_us: int
@@ -74,6 +77,8 @@ class Records:
     policy: dict[str, Any] | None = None
     policy_version: int = 0
     counts: dict[str, int] = field(default_factory=dict)
+    keeps_spans: bool = False
+    spans: list[tuple[int, int, str, dict[Kind, int]]] = field(default_factory=list)
 
     def apply(self, event: Event) -> None:
         """What the event changes. Kinds that change nothing (reserved, withdrawn, estimated) are counted."""
@@ -87,7 +92,11 @@ class Records:
             self.entries[job.job_id] = Entry(job, template, payload["name"], Life(job))
         elif event.job_id in self.entries and event.kind in _FOLDS:
             entry = self.entries[event.job_id]
+            run = entry.run
             _FOLDS[event.kind](self, entry, event, payload)
+            if self.keeps_spans and run is not None and entry.run is None:
+                amounts = demand(entry.job, run.places.counts(entry.job), run.places.flavor)
+                self.spans.append((run.begun_us, event.event_at_us, entry.job.queue, amounts))
             self._index(entry)
 
     def _index(self, entry: Entry) -> None:

@@ -6,8 +6,9 @@ Belongs here: keeping the scheduler in step with what is seen. Not here: what is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -66,12 +67,24 @@ class Room:
         self.scheduler = Scheduler(cluster, Usage(queues, _capacity(cluster), policy.half_life_us), policy, placer)
         self._leaving: dict[str, _Leaving] = {}
         self._others: dict[str, _Others] = {}
-        for entry in sorted(records.running.values(), key=lambda e: (e.run.begun_us if e.run else 0, e.job.job_id)):
-            assert entry.run is not None
-            run = entry.run
-            waiting = Waiting(entry.job, run.predicted_us)
-            self.scheduler.begin(waiting, run.places.placed(cluster.index), run.begun_us, Decisions())
+        self._replay(records)
         self.see(seen, records)
+
+    def _replay(self, records: Records) -> None:
+        """What ran and what runs, in the order of time, so that decayed usage is as if there had been no restart."""
+        usage, index = self.scheduler.usage, self.scheduler.cluster.index
+        steps: list[tuple[int, int, str, Callable[[], object]]] = []
+        for begun, ended, queue, amounts in records.spans:
+            steps.append((begun, 0, queue, partial(usage.add, queue, amounts, begun)))
+            steps.append((ended, 1, queue, partial(usage.remove, queue, amounts, ended)))
+        for job_id, entry in records.running.items():
+            assert entry.run is not None
+            run, waiting = entry.run, Waiting(entry.job, entry.run.predicted_us)
+            placed = run.places.placed(index)
+            begin = partial(self.scheduler.begin, waiting, placed, run.begun_us, Decisions())
+            steps.append((run.begun_us, 0, job_id, begin))
+        for *_, step in sorted(steps, key=lambda s: s[:3]):
+            step()
 
     def fits(self, seen: Seen) -> bool:
         """Whether no node has come or changed its size; one that has gone only takes nobody any more."""

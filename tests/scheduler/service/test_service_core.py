@@ -9,6 +9,7 @@ import pytest
 from queue_service import FLAVOR, kinds, pods_of, queues, service, states, submit, world
 
 from scheduler.model import HOUR_US, Node
+from scheduler.policy import POLICIES
 from scheduler.service.core import QueueService
 from scheduler.service.worlds import FakeWorld, Pod, SeenPod
 
@@ -293,3 +294,35 @@ def test_what_if_asks_without_changing_anything(tmp_path: Path) -> None:
     big = replace(job, roles=(replace(job.roles[0], shape=replace(job.roles[0].shape, gpu_milli=64000)),))
     assert queue.what_if(big).why is not None
     assert kinds(queue) == before
+
+
+def test_decayed_usage_survives_a_restart(tmp_path: Path) -> None:
+    fleet = world(4)
+    queue = service(tmp_path, fleet, policy=POLICIES["strandline"].without(half_life_us=HOUR_US))
+    submit(queue, "over", "a", gpus=4, run_s=600)
+    queue.tick()
+    fleet.advance(601)
+    queue.tick()
+    submit(queue, "runs", "b", gpus=2, run_s=None)
+    queue.tick()
+    fleet.advance(900)
+    queue.tick()
+    again = reopened(queue, tmp_path, fleet)
+    again.tick()
+    assert queue.room is not None
+    assert again.room is not None
+    for name in ("a", "b"):
+        shares = [q.room.scheduler.usage.share_ppm(name, fleet.at_us) for q in (queue, again) if q.room]
+        assert shares[0] == shares[1] > 0
+
+
+def test_gangs_are_bound_side_by_side(tmp_path: Path) -> None:
+    fleet = world(8, 8)
+    queue = service(tmp_path, fleet)
+    queue.binders = 4
+    names = [f"j{i}" for i in range(12)]
+    for name in names:
+        submit(queue, name, gpus=1)
+    queue.tick()
+    assert set(states(queue, *names)) == {"running"}
+    assert kinds(queue).count("bound") == 12
