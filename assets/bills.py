@@ -15,7 +15,7 @@ from pathlib import Path
 
 import duckdb
 
-from assets.recorded import raw_dates
+from assets.recorded import known_dates
 from sources.bills import Refusal, Spooled, spool
 from warehouse.contracts import CONTRACTS
 from warehouse.engine import escape_glob, open_database
@@ -35,7 +35,8 @@ LINES_OF_A_PART = 1_000_000_000
 class BillReport:
     """What an import did: `rows` landed or were there already, `refused` lines did not land (`refusals` are the
     first); of `bills`, `replaced` took the place of another import and `unchanged` were in the lake as they are;
-    `parts` counts the files of bills that came in several. `dates` are the days marked to be built again."""
+    `parts` counts the files of bills that came in several, `empty` names files that hold a header and no line.
+    `dates` are the days marked to be built again."""
 
     rows: int = 0
     refused: int = 0
@@ -43,6 +44,7 @@ class BillReport:
     unchanged: int = 0
     bills: int = 0
     parts: int = 0
+    empty: list[str] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     dates: list[date] = field(default_factory=list)
 
@@ -64,6 +66,7 @@ def load_bills(lake: Lake, paths: Sequence[Path], run_id: str = "", provider: st
         for read in files.values():
             report.rows += read.rows
             report.refused += read.refused
+            report.empty += [read.source] if read.is_empty else []
             report.refusals += read.refusals[: SHOWN - len(report.refusals)]
         with lake.writer(), open_database(lake.root, memory_limit=MEMORY, threads=THREADS) as connection:
             _Import(lake, connection, list(files.values()), report, run_id).run()
@@ -173,7 +176,7 @@ class _Import:
             from spans,
             unnest(generate_series(cast(first as timestamp), cast(last as timestamp), interval 1 day)) as d(day)
             order by day""")]  # fmt: skip
-        return sorted({*billed, *(d for d in raw_dates(self.lake) if billed and billed[0] <= d <= billed[-1])})
+        return sorted({*billed, *(d for d in known_dates(self.lake) if billed and billed[0] <= d <= billed[-1])})
 
     def _orphans(self) -> list[str]:
         """Files of which no row is left once the stale bills are gone."""

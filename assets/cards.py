@@ -6,14 +6,13 @@ Dagster in it: `strandline ingest prices` calls it.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from assets.recorded import raw_dates
+from assets.recorded import known_dates
 from sources.prices.cards import Cards, arrow, overlap, read_cards
 from sources.prices.given import Problem
 from sources.prices.kinds import KINDS, Kind, kind_named
@@ -84,7 +83,11 @@ def _load_kind(lake: Lake, kind: Kind, cards: Sequence[Cards], report: CardRepor
     if after == before:
         return
     touched = [row for key in changed for row in (before.get(key), after[key]) if row is not None]
-    dates = _dates(raw_dates(lake), _validity(kind.name, touched, after.values()))
+    if kind.name == "commitments":
+        # a newer version ends the one that held before, also beyond its own term
+        ids = {(r["provider"], r["commitment_id"]) for r in touched}
+        touched = [r for r in (*before.values(), *after.values()) if (r["provider"], r["commitment_id"]) in ids]
+    dates = _dates(known_dates(lake), _validity(kind.name, touched))
     if dates:
         lake.mark(dates, f"{table} changed")  # before the commit: a death between the two costs a build, not a change
         report.dates |= set(dates)
@@ -116,30 +119,16 @@ def _merged(kind: Kind, held: Held, cards: Cards) -> Held:
     return merged
 
 
-def _validity(kind: str, rows: Sequence[Row], all_rows: Iterable[Row]) -> list[tuple[datetime, datetime]]:
+def _validity(kind: str, rows: Sequence[Row]) -> list[tuple[datetime, datetime]]:
     """[from, until) in which each of these rows has a bearing on charges."""
     if kind == "commitments":
         return [(r["starts_at"], r["ends_at"]) for r in rows]
     if kind == "credits":
         return [(r["charge_period_start_at"], r["charge_period_start_at"] + _INSTANT) for r in rows]
     if kind == "exchange_rates":
-        return _rate_spans(rows, all_rows)
+        # without an end: what was paid ahead or begun under a rate keeps it for as long as it lasts
+        return [(midnight(r["rate_date"]), LATEST) for r in rows]
     return [(r["valid_from_at"], r["valid_to_at"] or LATEST) for r in rows]
-
-
-def _rate_spans(rows: Sequence[Row], all_rows: Iterable[Row]) -> list[tuple[datetime, datetime]]:
-    """From each rate's date to the next rate of the same pair."""
-    known: dict[tuple[str, str], list[date]] = {}
-    for r in all_rows:
-        known.setdefault((r["from_currency"], r["to_currency"]), []).append(r["rate_date"])
-    spans = []
-    for dates in known.values():
-        dates.sort()
-    for r in rows:
-        dates = known[r["from_currency"], r["to_currency"]]
-        after = bisect_right(dates, r["rate_date"])
-        spans.append((midnight(r["rate_date"]), midnight(dates[after]) if after < len(dates) else LATEST))
-    return spans
 
 
 def _dates(known: Iterable[date], spans: Sequence[tuple[datetime, datetime]]) -> list[date]:

@@ -12,8 +12,10 @@ from typing import Any
 import pyarrow as pa
 
 from warehouse.contracts import CONTRACTS
+from warehouse.errors import BadInput
 from warehouse.lake import Lake
 
+STATEMENTS = "mart.cost_statement"
 TABLES = ("raw.settings", "raw.team_rules", "raw.team_map")
 
 
@@ -26,8 +28,10 @@ def record(
 ) -> bool:
     """Replace the tables whose content differs; True where one did.
 
-    A change concerns every day there is: all days that raw holds are marked for the next build.
+    A change concerns every day there is: all of them are marked for the next build. `BadInput` where another currency
+    is asked for than the one that closed months were told in: corrections would subtract one from the other.
     """
+    _check_currency(lake, settings.get("currency"))
     wanted: dict[str, list[dict[str, Any]]] = {
         "raw.settings": [{"setting": k, "value": v} for k, v in sorted(settings.items())],
         "raw.team_rules": [{"rank": r, "source": s, "key": k} for r, s, k in rules],
@@ -45,14 +49,25 @@ def record(
             lake.replace(name, pa.Table.from_pylist(rows, schema=contract.arrow_schema), run_id=run_id)
             changed.append(name)
     if changed:
-        lake.mark(raw_dates(lake), f"{', '.join(changed)} changed")
+        lake.mark(known_dates(lake), f"{', '.join(changed)} changed")
     return bool(changed)
 
 
-def raw_dates(lake: Lake) -> list[Any]:
-    """Every date that raw telemetry or Kubernetes lists exist for, ascending."""
+def _check_currency(lake: Lake, currency: str | None) -> None:
+    if lake.version(STATEMENTS) is None or currency is None:
+        return
+    told = set(lake.read(STATEMENTS, ["billing_currency"]).column("billing_currency").to_pylist()) - {None}
+    if other := sorted(told - {currency}):
+        raise BadInput(
+            f"currency: months of this lake were closed in {', '.join(other)}; a lake with closed months keeps its "
+            f"currency. Set currency to {other[0]}, or begin another lake"
+        )
+
+
+def known_dates(lake: Lake) -> list[Any]:
+    """Every date that telemetry, Kubernetes lists or charges exist for, ascending."""
     found = set()
-    for name in ("raw.scrapes", "raw.kube_snapshots"):
+    for name in ("raw.scrapes", "raw.kube_snapshots", "core.charges"):
         if lake.version(name) is not None:
             found |= set(lake.dates(name))
     return sorted(found)

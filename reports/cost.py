@@ -43,8 +43,13 @@ BILLS = {
     "match": "agree",
     "differs": "differ",
     "missing_in_bill": "computed, not on the bill",
-    "not_in_bill": "no bill yet: computed",
+    "not_in_bill": "on no bill: computed",
+    "not_billed_yet": "not billed yet: computed",
     "not_computed": "on the bill, no rate card",
+    "no_price": "no price known",
+    "no_rate": "no exchange rate known",
+    "tax": "tax",
+    "credit": "credits",
     "not_in_cluster": "not in a cluster",
     "other_services": "other services",
 }
@@ -88,8 +93,8 @@ def render(con: duckdb.DuckDBPyConnection, start: date, end: date, *, simulated:
 
 
 def whole(value: Decimal | float) -> str:
-    """Money for people: whole units, with cents below a hundred."""
-    return f"{value:,.0f}" if abs(float(value)) >= 100 or value == 0 else f"{value:,.2f}"
+    """Money for people: whole units, with cents below ten."""
+    return f"{value:,.0f}" if abs(float(value)) >= 10 or value == 0 else f"{value:,.2f}"
 
 
 def rate(value: Decimal | float | None) -> str:
@@ -248,11 +253,15 @@ def _offers(offers: Sequence[Offer]) -> str:
     rows = [
         f'<tr><th scope="row">{escape(o.accelerator)}</th><td>{rate(o.owned)}</td>'
         f'<td class="text">{escape(o.rented_as)}</td><td>{rate(o.rent)}</td><td>{percent(o.break_even)}</td>'
-        f'<td>{percent(o.measured)}</td><td class="text">{escape(o.verdict)}</td></tr>'
+        f'<td>{percent(o.held)}</td><td>{percent(o.utilized)}</td><td class="text">{escape(o.verdict)}</td></tr>'
         for o in offers
     ]
-    head = _head("accelerator", "owned", "against*", "rented", "owning pays from", "utilized", "verdict*")
-    return _table(head, rows) + '<p class="note">Prices per GPU-hour. Owned: at full use, with power.</p>'
+    head = _head("accelerator", "owned", "against*", "rented", "owning pays from", "held", "utilized", "verdict*")
+    note = (
+        '<p class="note">Prices per GPU-hour; owned: with power, spread over every hour. Rent is paid while something '
+        "is held, so the verdict compares the share of time held with the share from which owning pays.</p>"
+    )
+    return _table(head, rows) + note
 
 
 def _words() -> str:

@@ -73,7 +73,8 @@ class Offer:
     rent: Decimal
     currency: str
     break_even: float | None
-    measured: float | None
+    held: float | None
+    utilized: float | None
     verdict: str
 
 
@@ -158,7 +159,7 @@ def _commitments(con: duckdb.DuckDBPyConnection, where: str) -> tuple[Commitment
     rows = con.execute(
         "select max(commitment_name), max(commitment_type), provider, max(owner_team), "
         "cast(sum(used_quantity) as double) / nullif(cast(sum(committed_quantity) as double), 0), "
-        "cast(sum(used_quantity) as double) / nullif(cast(sum(eligible_quantity) as double), 0), "
+        "sum(commitment_coverage_ratio * eligible_quantity) / nullif(sum(cast(eligible_quantity as double)), 0), "
         "sum(used_cost), sum(unused_cost), "
         f"max(opening_balance) filter (where date = {first}), "
         "sum(purchased_cost), "
@@ -183,7 +184,8 @@ def _offers(con: duckdb.DuckDBPyConnection) -> tuple[Offer, ...]:
     rows = con.execute(
         "select accelerator, owned_cost_per_gpu_hour, "
         "concat_ws(' ', rental_provider, replace(rental_billing_model, '_', ' '), rental_instance_type), "
-        "rental_cost_per_gpu_hour, currency, break_even_ratio, utilization_measured_ratio, verdict "
+        "rental_cost_per_gpu_hour, currency, break_even_ratio, allocation_measured_ratio, "
+        "utilization_measured_ratio, verdict "
         "from mart.buy_or_rent order by accelerator, provider, region, rental_cost_per_gpu_hour, 3"
     ).fetchall()
     return tuple(Offer(*row) for row in rows)

@@ -24,9 +24,9 @@ methods as (
         case when method = 'aws_weights' then 9000000 else 950000 end as gpu_price,
         case when method = 'aws_weights' then 900000 else 31611 end as cpu_price,
         case when method = 'aws_weights' then 100000 else 4237 end as memory_price,
-        cast(try_cast(split_part(method, ':', 2) as decimal(18, 9)) * 1000000000 as hugeint) as gpu_fixed,
-        cast(try_cast(split_part(method, ':', 3) as decimal(18, 9)) * 1000000000 as hugeint) as cpu_fixed,
-        cast(try_cast(split_part(method, ':', 4) as decimal(18, 9)) * 1000000000 as hugeint) as memory_fixed
+        cast(try_cast(split_part(method, ':', 2) as decimal(28, 9)) * 1000000000 as hugeint) as gpu_fixed,
+        cast(try_cast(split_part(method, ':', 3) as decimal(28, 9)) * 1000000000 as hugeint) as cpu_fixed,
+        cast(try_cast(split_part(method, ':', 4) as decimal(28, 9)) * 1000000000 as hugeint) as memory_fixed
     from setting
 ),
 ledger as (

@@ -3,7 +3,7 @@
 -- from there on each date opens with what the one before it closed with. scheduled_balance is that arithmetic at the
 -- end of the date: where a bill charges otherwise than the terms, the balance departs from it. Balances of commitments
 -- whose terms nobody gave, and what they could have covered, are null.
--- Eligible: node usage that the commitment could have covered, what it did cover among it: provider, account, region,
+-- Eligible: node usage that the commitment covered or could have covered because no other did: provider, account, region,
 -- instance type, not spot; for a Spend commitment only what has a committed rate of its type. In units of the
 -- commitment; a Spend commitment measures eligible and covered usage at contracted prices, as published savings plan
 -- coverage does.
@@ -58,7 +58,8 @@ measured as (
     where
         c.commitment_id is not distinct from t.commitment_id
         or (
-            (t.billing_account_id is null or c.billing_account_id is null or t.billing_account_id = c.billing_account_id)
+            c.commitment_id is null
+            and (t.billing_account_id is null or c.billing_account_id is null or t.billing_account_id = c.billing_account_id)
             and (t.region is null or t.region = c.region)
             and (
                 t.eligible_instance_types is null

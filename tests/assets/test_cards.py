@@ -128,7 +128,7 @@ def test_a_changed_row_marks_its_old_days_too(lake: Lake, tmp_path: Path) -> Non
     assert marked(lake) == DAYS[1:5]
 
 
-def test_a_rate_holds_until_the_next_of_its_pair(lake: Lake, tmp_path: Path) -> None:
+def test_a_changed_rate_concerns_all_that_comes_after_it(lake: Lake, tmp_path: Path) -> None:
     def rates(*rows: tuple[str, str, str]) -> Path:
         lines = [
             f"  - {{from_currency: {c}, to_currency: USD, rate_date: {d}, exchange_rate: {r}}}\n" for c, d, r in rows
@@ -137,10 +137,23 @@ def test_a_rate_holds_until_the_next_of_its_pair(lake: Lake, tmp_path: Path) -> 
 
     load(lake, rates(("EUR", "2026-03-02", "1.1"), ("EUR", "2026-03-05", "1.2"), ("GBP", "2026-03-03", "1.3")))
     assert marked(lake) == DAYS[1:]
+    # also beyond the next rate: what was paid ahead under the first keeps it
     load(lake, rates(("EUR", "2026-03-02", "1.15")))
-    assert marked(lake) == DAYS[1:4]
+    assert marked(lake) == DAYS[1:]
     load(lake, rates(("EUR", "2026-03-07", "1.25")))
     assert marked(lake) == DAYS[6:]
+
+
+def test_a_newer_version_of_a_commitment_concerns_the_term_of_the_older(lake: Lake, tmp_path: Path) -> None:
+    def term(end: str, as_of: str) -> Path:
+        return card(tmp_path, "commitments:\n  - {commitment_id: r, commitment_category: Usage, commitment_type: RI,"
+                    " committed_quantity: 1, payment_model: No Upfront, recurring_cost: 1, starts_at: 2026-03-02,"
+                    f" ends_at: {end}, as_of: {as_of}}}\n")  # fmt: skip
+
+    load(lake, term("2026-03-09", "2026-03-01"))
+    lake.clear(lake.marks())
+    load(lake, term("2026-03-05", "2026-03-02"))
+    assert marked(lake) == DAYS[1:8]
 
 
 def test_lines_that_moved_change_no_charge_and_mark_no_day(lake: Lake, tmp_path: Path) -> None:

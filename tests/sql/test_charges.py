@@ -80,6 +80,27 @@ def test_a_gap_of_the_node_in_a_covered_hour_is_a_saving_and_a_gap_of_the_bill_i
     assert origins(lake, N) == {"bill": set(range(24)) - {5, 6}, "computed": {6}}
 
 
+def test_a_day_of_storage_or_of_another_machine_stands_for_no_node_billed_by_the_hour(lake: Lake) -> None:
+    hourly = [line(N, at(1, h)) for h in range(5)]
+    store = line("bucket", at(1), at(2), "3.30", service_category="Storage")
+    put_bills(lake, [*hourly, store, line("i-elsewhere", at(1), at(2))])
+    run(lake, CHARGES)
+    assert origins(lake, N) == {"bill": set(range(5)), "computed": set(range(5, 24))}
+
+
+def test_the_hour_of_a_refused_line_stays_computed(lake: Lake) -> None:
+    lines = [line(N, at(1, h)) for h in range(24) if h != 5] + [line(X, at(1, 5))]
+    put_bills(lake, lines)
+    run(lake, CHARGES)
+    assert origins(lake, N) == {"bill": set(range(24)) - {5}}
+    put(lake, "raw.rejected_bill_lines", [
+        {"date": MARCH.date(), "source_sha256": "0", "source": "bill.csv", "source_line": 99, "field": "BilledCost",
+         "reason": "45,00 is not a decimal number", "line": "…"},
+    ])  # fmt: skip
+    run(lake, CHARGES)
+    assert origins(lake, N) == {"bill": set(range(24)) - {5}, "computed": {5}}
+
+
 def test_a_node_that_left(lake: Lake) -> None:
     # the provider bills the whole hour of the end and another one
     put_bills(lake, [line(M, at(1, h)) for h in range(12)])

@@ -139,12 +139,13 @@ def test_units_of_accelerators_and_of_money(money: Money) -> None:
     money.put("raw.prices", [rate])
     others = [charge(day, 3, contracted_cost="33.5"), charge(day, 4, instance_type="other", contracted_cost=99)]
     found = {r["commitment_id"]: r for r in prepare(money, [spend, gpus], day, day + timedelta(days=1), others)}
-    # covered by g: 24 node-hours of 8, by s: 24 at 10; eligible for s is only what has a committed rate
-    assert found["g"]["eligible_quantity"] == 8 * (24 + 24 + 1 + 1)
-    assert found["s"]["eligible_quantity"] == 24 * 10 + 24 * 10 + Decimal("33.5")
+    # covered by g: 24 node-hours of 8, by s: 24 at 10, and neither could cover what the other did; eligible for s is
+    # only what has a committed rate
+    assert found["g"]["eligible_quantity"] == 8 * (24 + 1 + 1)
+    assert found["s"]["eligible_quantity"] == 24 * 10 + Decimal("33.5")
     assert found["s"]["committed_quantity"] == Decimal("12.5") * 24
     assert found["s"]["commitment_unit"] == "USD"
-    assert found["s"]["commitment_coverage_ratio"] == pytest.approx(240 / 513.5)
+    assert found["s"]["commitment_coverage_ratio"] == pytest.approx(240 / 273.5)
 
 
 def test_a_commitment_that_only_a_bill_knows_has_flows_and_no_balance(money: Money) -> None:

@@ -58,7 +58,10 @@ def ratios(n: NodeHour, method: str) -> dict[Key, tuple[int, int]]:
     else:
         prices = PRICES.get(method, PRICES["opencost_ratios"])
         weights = {k: share[k] * p for k, p in zip(share, prices, strict=True)}
-    weights = {k: w for k, w in weights.items() if w} or {"cpu": Fraction(1)}
+    weights = {k: w for k, w in weights.items() if w}
+    if not weights:  # the method says nothing of a node without accelerators: as OpenCost does
+        of_host = zip(("cpu", "memory"), PRICES["opencost_ratios"][1:], strict=True)
+        weights = {k: share[k] * p for k, p in of_host if share[k]} or {"cpu": Fraction(1)}
     parts: dict[Key, tuple[int, int]] = {key: (0, 0) for key in gpu}
     for component, units in deal(WHOLE, weights).items():
         if component == "gpu":
@@ -151,7 +154,7 @@ def node_hours(draw: st.DrawFn) -> list[NodeHour]:
     return made
 
 
-@pytest.mark.parametrize("method", [*METHODS, "fixed:0.5:0.5:0"])
+@pytest.mark.parametrize("method", [*METHODS, "fixed:0.5:0.5:0", "fixed:1:0:0"])
 # no shrinking: an example takes half a second, and the first one found says enough
 @settings(
     max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate]

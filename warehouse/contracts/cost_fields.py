@@ -136,7 +136,7 @@ total_effective_cost    cost       own_effective_cost + borne_waste_cost
 cost_per_utilized_gpu_hour cost    effective cost / utilized GPU-hours; null where nothing was utilized
 used_quantity           amount     committed units (or money) used
 unused_quantity         amount     committed units (or money) not used
-eligible_quantity       amount     usage that the commitment could have covered
+eligible_quantity       amount     usage that it covered, or could have covered because no commitment did
 commitment_utilization_ratio double used / committed
 commitment_coverage_ratio double   covered usage / eligible usage; Spend: both at contracted prices
 purchased_cost          cost       billed for the commitment on the date
@@ -161,7 +161,7 @@ rental_billing_model    string     on_demand, spot or committed
 owned_cost_per_gpu_hour price      yearly cost of owning / accelerator-hours of a year
 rental_cost_per_gpu_hour price     contracted unit price / accelerators
 owned_cost_per_year     cost       (capex - residual) / years + opex + power x PUE x tariff, one node
-break_even_ratio        double     utilization at which owning costs as much as renting; above 1: renting is cheaper
+break_even_ratio        double     share of time held from which owning is cheaper than renting; above 1: never
 utilization_measured_ratio double  utilized / capacity of owned accelerators of that kind, in the lake
 allocation_measured_ratio double   allocated / capacity of owned accelerators of that kind, in the lake
 statement_id            string     id of the statement
