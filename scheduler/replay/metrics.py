@@ -17,9 +17,9 @@ import numpy as np
 from scheduler.model import MILLI, SECOND_US, Job, Node, Queue
 from scheduler.replay.outcome import Outcome, Span, TraceRun
 from scheduler.replay.sweep import MILLI_HOUR, Stretches, fragmentation, integrate
+from scheduler.sizes import size_class
 
 PERCENTILES = (50, 90, 95, 99)
-CLASSES = ("1", "2-7", "8+")
 _SHOWN_IDS = 20
 
 
@@ -44,11 +44,6 @@ class _Times:
     @property
     def wait_us(self) -> int:
         return sum(end - begin for begin, end in self.waits)
-
-
-def size_class(job: Job) -> str:
-    """ "1" (one GPU, a share of one, or none), "2-7" or "8+"."""
-    return CLASSES[0] if job.gpu_milli <= MILLI else CLASSES[1] if job.gpu_milli < 8 * MILLI else CLASSES[2]
 
 
 def figures(runs: Sequence[TraceRun], out: Outcome, fleet: Fleet) -> dict[str, Any]:

@@ -1,0 +1,184 @@
+"""The queue run forward from a copy of now, several times, each with other run times and arrivals.
+
+One run serves every waiting job: it is the same cycle, so order, quota, reservations and evictions are what they will
+be. The further ahead, the coarser: what happens within a thirtieth of the time since now goes into one cycle, so that
+a run of days takes hundreds of cycles and not tens of thousands.
+
+Belongs here: copies of the state and their simulated events. Not here: draws (`remaining.py`, `arrivals.py`), what the
+starts amount to (`calibrate.py`).
+"""
+
+from __future__ import annotations
+
+import heapq
+import pickle
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scheduler.cycle import Scheduler
+from scheduler.decisions import Decisions
+from scheduler.estimates.arrivals import Known
+from scheduler.estimates.remaining import RunTimes
+from scheduler.lifecycle import backoff_us
+from scheduler.model import HOUR_US, SECOND_US, Job
+from scheduler.reservations import FOREVER
+
+# A start that did not come within the horizon.
+NEVER = FOREVER
+_END, _KILL, _AGAIN, _WAKE = range(4)
+# Run times drawn at once for simulated arrivals of one team and size.
+_BATCH = 256
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How much is simulated: runs, how far ahead (us), the shortest time between cycles (us) and its growth.
+
+    Cycles are at least `least_step_us` and the elapsed time over `steps` apart.
+    """
+
+    seed: int = 1
+    replicas: int = 8
+    horizon_us: int = 7 * 24 * HOUR_US
+    least_step_us: int = 15 * SECOND_US
+    steps: int = 30
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """What the runs draw from. `predict` gives decisions their run time of a job that comes (us)."""
+
+    times: RunTimes
+    arrivals: Known
+    predict: Callable[[Job], int]
+
+
+def starts(
+    scheduler: Scheduler, now: int, beliefs: Beliefs, targets: Collection[str], reach: Reach
+) -> dict[str, np.ndarray]:
+    """Start instants (us) of waiting jobs in each run, `NEVER` where it is not within the horizon.
+
+    The scheduler stays as it is. A run ends once all `targets` have started.
+    """
+    state = pickle.dumps(scheduler, pickle.HIGHEST_PROTOCOL)
+    rng = np.random.default_rng([reach.seed, now])
+    gangs = sorted(scheduler.gangs, key=lambda g: g.job.job_id)
+    waiting = sorted(scheduler.pending.waiting.values(), key=lambda w: w.job.job_id)
+    holds = sorted(scheduler.holds, key=lambda h: h.job.job_id)
+    jobs = [g.job for g in gangs] + [w.job for w in waiting] + [h.job for h in holds]
+    elapsed = [now - g.begun_us for g in gangs] + [0] * (len(waiting) + len(holds))
+    rest = beliefs.times.rest(jobs, elapsed, reach.replicas, rng, now)
+    streams = rng.spawn(reach.replicas)
+    found = {job_id: np.full(reach.replicas, NEVER, dtype=np.int64) for job_id in sorted(targets)}
+    for k in range(reach.replicas):
+        # Bytes of our own state, written above: nothing foreign is read, and no field can be forgotten.
+        copy: Scheduler = pickle.loads(state)  # noqa: S301
+        durations = {job.job_id: int(rest[i, k]) for i, job in enumerate(jobs)}
+        run = _Run(copy, now, reach, durations, _Coming(beliefs, streams[k], now))
+        for job_id, start in run.until_started(set(found)).items():
+            found[job_id][k] = start
+    return found
+
+
+class _Coming:
+    """Simulated arrivals of one run, with their run times."""
+
+    def __init__(self, beliefs: Beliefs, rng: np.random.Generator, now: int) -> None:
+        self.beliefs, self.rng, self.now = beliefs, rng, now
+        self._jobs: Iterator[Job] = beliefs.arrivals.future(rng.spawn(1)[0], "~")
+        self.next: Job | None = next(self._jobs, None)
+        self._drawn: dict[tuple[str, int], list[int]] = {}
+        self._predicted: dict[tuple[str, int], int] = {}
+
+    def pop(self) -> tuple[Job, int, int]:
+        """The next job, what is predicted for it and how long it will run (us)."""
+        job = self.next
+        assert job is not None
+        self.next = next(self._jobs, None)
+        key = (job.team, job.gpu_milli)
+        if not self._drawn.get(key):
+            self._drawn[key] = list(map(int, self.beliefs.times.rest([job], [0], _BATCH, self.rng, self.now)[0]))
+            self._predicted[key] = self.beliefs.predict(job)
+        return job, self._predicted[key], self._drawn[key].pop()
+
+
+@dataclass
+class _Run:
+    """One simulated future."""
+
+    scheduler: Scheduler
+    now: int
+    reach: Reach
+    durations: Mapping[str, int]
+    coming: _Coming
+    heap: list[tuple[int, int, str, int]] = field(default_factory=list)
+    tokens: dict[str, int] = field(default_factory=dict)
+    simulated: dict[str, int] = field(default_factory=dict)
+    found: dict[str, int] = field(default_factory=dict)
+    jobs: dict[str, tuple[Job, int]] = field(default_factory=dict)
+
+    def until_started(self, targets: set[str]) -> dict[str, int]:
+        """Starts of the targets."""
+        for gang in self.scheduler.gangs:
+            self._push(self.now + self.durations[gang.job.job_id], _END, gang.job.job_id)
+            if gang.stop is not None:
+                self._push(gang.stop.kill_us, _KILL, gang.job.job_id)
+        at, left = self.now, set(targets)
+        while left:
+            coming = self.coming.next
+            due = min(self.heap[0][0] if self.heap else NEVER, coming.submit_us if coming is not None else NEVER)
+            at = max(due, at + max(self.reach.least_step_us, (at - self.now) // self.reach.steps))
+            if due >= NEVER or at > self.now + self.reach.horizon_us:
+                break
+            self._advance(at)
+            done = self.scheduler.cycle(at)
+            self._carry_out(done, at)
+            for start in done.starts:
+                job_id = start.job.job_id
+                if job_id in left:
+                    left.discard(job_id)
+                    self.found[job_id] = at
+        return self.found
+
+    def _push(self, at: int, kind: int, job_id: str) -> None:
+        heapq.heappush(self.heap, (at, kind, job_id, self.tokens.get(job_id, 0)))
+
+    def _advance(self, at: int) -> None:
+        """All that happens until `at`."""
+        while self.heap and self.heap[0][0] <= at:
+            _, kind, job_id, token = heapq.heappop(self.heap)
+            if kind == _AGAIN:
+                self.scheduler.submit(*self.jobs.pop(job_id))
+            elif kind != _WAKE and job_id in self.scheduler.gangs and token == self.tokens.get(job_id, 0):
+                self._leave(job_id, kind, at)
+        while self.coming.next is not None and self.coming.next.submit_us <= at:
+            job, predicted, duration = self.coming.pop()
+            self.simulated[job.job_id] = duration
+            self.scheduler.submit(job, predicted)
+
+    def _leave(self, job_id: str, kind: int, at: int) -> None:
+        """A gang ends, or goes for others and comes again; its run time is then what it was."""
+        gang = self.scheduler.gangs[job_id]
+        if kind == _END:
+            self.scheduler.ended(job_id, at)
+        elif gang.stop is None:
+            return
+        elif gang.stop.keep is not None:
+            self.scheduler.resized(job_id, gang.stop.keep, at)
+        else:
+            self.tokens[job_id] = self.tokens.get(job_id, 0) + 1
+            self.scheduler.ended(job_id, at, will_return=True)
+            self.jobs[job_id] = (gang.job, max(gang.end_us - gang.begun_us, 1))
+            self._push(at + backoff_us(1), _AGAIN, job_id)
+
+    def _carry_out(self, done: Decisions, at: int) -> None:
+        for eviction in done.evictions:
+            self._push(eviction.kill_us, _KILL, eviction.job.job_id)
+        for start in done.starts:
+            job_id = start.job.job_id
+            duration = self.simulated.get(job_id)
+            self._push(at + (self.durations[job_id] if duration is None else duration), _END, job_id)
+        if done.wake_us is not None:
+            self._push(done.wake_us, _WAKE, "")
