@@ -186,7 +186,7 @@ class Evictor:
             may_borrow = contract.is_evictable(job) and not any(u.eviction.kind == "reclaim" for u in chosen.values())
             if not scene.projected.may_hold(job.queue, amounts, chosen, may_borrow=may_borrow):
                 return False
-            return queue.ahead.leaves(job, amounts, now + waiting.predicted_us, now, weaker)
+            return queue.ahead.leaves(job, amounts, now + waiting.predicted_us, now, unless=weaker)
 
         def places(chosen: Chosen) -> Placement | None:
             ready = max((u.eviction.kill_us for u in chosen.values()), default=now)

@@ -35,7 +35,7 @@ def fit(cluster: Cluster, ask: Ask, free: np.ndarray) -> Fit | None:
 
 
 def may_fit(ask: Ask, free: np.ndarray) -> np.ndarray:
-    """For each row of free devices by node whether the ask could fit: exact for whole pods of one size, else necessary."""
+    """By row of free devices by node whether the ask could fit: exact for whole pods of one size, else necessary."""
     ok = np.ones(len(free), dtype=bool)
     total, shares = 0, 0
     for n, role in zip(ask.counts, ask.job.roles, strict=True):

@@ -121,7 +121,7 @@ class Holds:
         names = tuple(sorted(g.job.job_id for g in victims))
         hold = Hold(waiting, placement, demand(job, ask.counts, ask.flavor), ready, names)
         self.by_id[job.job_id] = hold
-        hold.fill(self.cluster)
+        self.vacated()
         self.usage.promise(job.queue, hold.amounts)
         for gang in victims:
             self.rebook(gang)
@@ -138,6 +138,19 @@ class Holds:
         """Something has left: holds take their pieces before anybody looks."""
         for hold in self.by_id.values():
             hold.fill(self.cluster)
+        self._owe()
+
+    def _owe(self) -> None:
+        """CPU and memory that holds still miss will come to them and to nobody else."""
+        count = len(self.cluster.nodes)
+        self.book.owed = None
+        if self.by_id and self.cluster.has_hosts:
+            owed = self.book.owed = np.zeros(3 * count, dtype=np.int64)
+            for hold in self.by_id.values():
+                _, *wanted = _pieces(hold.job, hold.placement)
+                for plane, amounts, kept in zip((1, 2), wanted, (hold.kept_cpu, hold.kept_memory), strict=True):
+                    for node, amount in amounts.items():
+                        owed[plane * count + node] += amount - kept.get(node, 0)
 
     def give_up(self, job_id: str) -> Hold:
         """End a hold: its pieces and its quota are free again."""
@@ -146,6 +159,7 @@ class Holds:
         self.book.held.pop(job_id)
         self.book.running.remove(_slot(job_id))
         hold.release(self.cluster)
+        self._owe()
         self.book.changed()
         return hold
 

@@ -16,12 +16,13 @@ Key = tuple[int, int, int, int, int, int, str]
 def key(waiting: Waiting, usage: Usage, policy: Policy, now: int) -> Key:
     """The place of a waiting job at `now` (us)."""
     job = waiting.job
+    band = 0 if job.is_critical and policy.by_priority else 1
     is_aged = policy.age_limit_us is not None and now - job.submit_us >= policy.age_limit_us
     if is_aged:
-        return (0 if job.is_critical else 1, 0, 0, 0, 0, job.submit_us, job.job_id)
+        return (band, 0, 0, 0, 0, job.submit_us, job.job_id)
     share = usage.share_ppm(job.queue, now) // policy.share_step_ppm if policy.by_share else 0
     return (
-        0 if job.is_critical and policy.by_priority else 1,
+        band,
         1 if policy.age_limit_us is not None else 0,
         -job.priority if policy.by_priority else 0,
         share,

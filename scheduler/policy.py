@@ -53,8 +53,7 @@ class Policy:
 
 
 _PLAIN = Policy(
-    "plain", by_priority=False, by_share=False, by_duration=False, age_limit_us=None, is_sticky=False,
-    with_preemption=False,
+    "plain", by_priority=False, by_share=False, by_duration=False, age_limit_us=None, with_preemption=False,
 )  # fmt: skip
 POLICIES: dict[str, Policy] = {
     p.name: p

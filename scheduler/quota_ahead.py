@@ -40,16 +40,26 @@ class Ahead:
         self._known: tuple[object, dict[str, _Held]] | None = None
 
     def leaves(
-        self, job: Job, amounts: Mapping[Kind, int], end_us: int, now: int, unless: Collection[str] = ()
+        self,
+        job: Job,
+        amounts: Mapping[Kind, int],
+        end_us: int,
+        now: int,
+        *,
+        unless: Collection[str] = (),
+        from_us: int | None = None,
     ) -> bool:
-        """Whether all reservations but `unless` still have their quota if the job runs from now to `end_us`."""
+        """Whether all reservations but `unless` still have their quota if the job runs to `end_us`.
+
+        It runs from now on, or from `from_us`: what is reserved from earlier on runs then and keeps its quota anyway.
+        """
         if not self.has_quotas:
             return True
         own = self.state.book.reservations.get(job.job_id)
         for r in self.state.book.reservations.values():
             if r is own or r.start_us >= end_us or r.job.job_id in unless:
                 continue
-            if not self._is_kin(job.queue, r.job.queue):
+            if not self._is_kin(job.queue, r.job.queue) or (from_us is not None and r.start_us < from_us):
                 continue
             then = dict(self._change(r, now))
             if own is not None and own.start_us <= r.start_us < own.end_us:

@@ -1,7 +1,7 @@
 """Where a gang goes: the seam that placement stands behind, and plain best-fit.
 
-A placer gets a cluster, what a gang asks for and the room it may use (`room.Room`, never more than the cluster has), and
-returns places for the whole gang or None. It changes nothing.
+A placer gets a cluster, what a gang asks for and the room it may use (`room.Room`, never more than the cluster has),
+and returns places for the whole gang or None. It changes nothing.
 """
 
 from __future__ import annotations
