@@ -2,7 +2,7 @@
 
 CSV: comma, header, UTF-8. A null is an empty cell, an empty string is `""`. Instants are ISO 8601 in UTC with `Z`,
 dates ISO 8601, decimals with all their digits, nested values JSON text. Text cells and headers that a spreadsheet
-would run as a formula (starting with = + - @, tab or carriage return) get a leading apostrophe; numbers do not.
+would run as a formula (starting with one of `FORMULA_STARTS`) get a leading apostrophe; numbers do not.
 FOCUS datasets (`focus.py`) have decimals without trailing zeros, but always one digit after the point, so that readers
 that guess types see a decimal in a column of whole numbers.
 JSON: an array of objects, instants as in CSV, NaN and infinities null. Parquet keeps the types.
@@ -35,7 +35,8 @@ from warehouse.state import Manifest, manifest_as_of, read_published
 from warehouse.windows import read_predicate
 
 FORMATS = ("csv", "parquet", "json", "table")
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+# What makes spreadsheets run a cell; East Asian Excel takes the full-width forms too (OWASP, CSV Injection).
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _NESTED = ("MAP(", "STRUCT(", "UNION(")
 ROW_GROUP_ROWS = 100_000
 
@@ -271,7 +272,7 @@ def _rendered(column: str, type_: str, escape: bool, is_json: bool) -> str:
     if type_.startswith(_NESTED) or type_.endswith("]"):
         return f"cast(to_json({column}) as varchar)"
     if escape and (type_ == "VARCHAR" or type_.startswith("ENUM(")):
-        starts = ", ".join(["'='", "'+'", "'-'", "'@'", "chr(9)", "chr(13)"])
+        starts = ", ".join(f"chr({ord(c)})" for c in FORMULA_STARTS)
         text = f"cast({column} as varchar)"
         return f"case when left({text}, 1) in ({starts}) then '''' || {text} else {text} end"
     return column

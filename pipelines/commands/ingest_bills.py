@@ -28,7 +28,7 @@ def bills(
 
     Files given together that concern one account and period are its parts. The same files again change nothing. Lines
     that cannot be trusted are named by file, line and field after the sound ones are in, and the exit code is then 2.
-    A file that is no bill as a whole brings nothing.
+    A file that is no bill as a whole brings nothing; a header without a line is warned of.
     """
     from assets.bills import load_bills
     from pipelines import console
@@ -43,6 +43,9 @@ def bills(
     if report.dates:
         what.append(f"days to build: {len(report.dates)}")
     console.say("; ".join(what))
+    for source in report.empty:
+        console.say(f"strandline: warning: {source}: a header and no line of a bill: nothing of it was taken in, and no"
+                    " earlier import was replaced; if lines are due, the file is cut off")  # fmt: skip
     if report.refused:
         for refusal in report.refusals:
             console.say(str(refusal))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sources.bills.quoting import cut
 from warehouse.errors import BadInput
 
 # Column of raw.bills, then the headers it may have, newest first: 1.3+, 1.0-1.2, 1.0-preview and 0.5.
@@ -128,7 +129,7 @@ def header(names: Sequence[str], source: str) -> Header:
     for i, name in enumerate(cleaned):
         key = plain(name) or name
         if key in positions:
-            raise BadInput(f"{source}: columns {cleaned[positions[key]]} and {name} are the same")
+            raise BadInput(f"{source}: columns {cut(cleaned[positions[key]])} and {cut(name)} are the same")
         positions[key] = i
     sources: dict[str, tuple[int, ...]] = {}
     first: set[int] = set()

@@ -7,8 +7,8 @@ Belongs here: bytes, separators, quotes. Not here: what the cells mean.
 
 from __future__ import annotations
 
-import csv
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -19,6 +19,7 @@ import pyarrow.csv as pacsv
 
 from sources.bills import columns
 from sources.bills.chunks import LONGEST_TEXT, Chunk, Refusal, column
+from sources.bills.dialect import Dialect
 from warehouse.errors import BadInput
 
 BLOCK_BYTES = 12 << 20
@@ -27,29 +28,10 @@ MOST_LINES = 100  # of one record with line breaks inside quotes
 _SEPARATORS = (",", ";", "\t", "|")
 _BLANK = b' \t\r,;|"'
 _BOM = b"\xef\xbb\xbf"
+# Within a record; elsewhere it ends a line together with the line feed.
+_LONE_RETURN = re.compile(rb"\r(?!\n|\Z)")
 OPEN_QUOTE = "a quote is opened and never closed"
 MISPLACED_QUOTE = "a quote stands where none may stand"
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """How the file separates and quotes; `has_escapes` where quotes inside cells are written with a backslash."""
-
-    separator: str
-    has_escapes: bool
-
-    def cells(self, text: str) -> list[str] | None:
-        """The cells of one record; None where a quote is left open or followed by what cannot follow it."""
-        try:
-            rows = list(
-                csv.reader(
-                    io.StringIO(text, newline=""), delimiter=self.separator, doublequote=not self.has_escapes,
-                    escapechar="\\" if self.has_escapes else None, strict=True,
-                )
-            )  # fmt: skip
-        except csv.Error:
-            return None
-        return rows[0] if len(rows) == 1 else None
 
 
 @dataclass
@@ -137,6 +119,8 @@ def _header(line: bytes, sample: list[bytes], source: str) -> tuple[list[str], D
         text = line.decode().rstrip("\r")
     except UnicodeDecodeError as e:
         raise BadInput(f"{source}:1: the header is not UTF-8: {e}") from None
+    if "\r" in text and '"' not in text:
+        raise BadInput(f"{source}:1: lines end in a carriage return alone; save the file with line feeds")
     start = b"\n".join(sample[:200])
     has_escapes = b'\\"' in start and b'""' not in start.replace(b',""', b"")
     found: list[tuple[int, list[str], Dialect]] = []
@@ -200,7 +184,7 @@ def _chunk(
     names = [column(i) for i in range(header.width)]
     parsed = _parsed(records, names, dialect)
     if parsed is None:
-        # A quote where none may stand has swallowed a line: record by record it cannot.
+        # A quote where none may stand, or a carriage return, has shifted the lines: record by record it cannot.
         rows = []
         for record in records:
             cells = dialect.cells(record.body.decode().rstrip("\r"))
@@ -231,10 +215,12 @@ def _parsed(
     records: list[_Record], names: list[str], dialect: Dialect
 ) -> tuple[pl.DataFrame, list[tuple[int, int]]] | None:
     """Cells of the records as text, and (position, cells) of those with too few or too many; None where the parser
-    does not find as many rows as there are records."""
+    may not find the rows that the records are."""
     if not records:
         return pl.DataFrame(schema=dict.fromkeys(names, pl.String)), []
     joined = b"\n".join(r.body for r in records)
+    if _LONE_RETURN.search(joined):
+        return None
     ragged: list[tuple[int, int]] = []
 
     def on_ragged(row: pacsv.InvalidRow) -> str:

@@ -12,6 +12,7 @@ from sources.bills import words
 from sources.bills.chunks import column as position_name
 from sources.bills.columns import FOCUS_NAME, HELPING, SPELLINGS, Header
 from sources.bills.numbers import Numbers, parse_numbers
+from sources.bills.quoting import shown
 from sources.bills.sheet import Sheet
 from sources.bills.tags import is_json, parse_tags
 from sources.bills.times import parse_times
@@ -64,7 +65,7 @@ def read_fields(texts: pl.DataFrame, header: Header) -> tuple[Sheet, pa.Array]:
 
 def _refuse_with_text(sheet: Sheet, name: str, problem: pl.Series) -> None:
     if problem.null_count() < len(problem):
-        said = sheet.df.select(pl.concat_str(pl.col(name), pl.lit(" "), problem.alias("problem")).alias("r"))["r"]
+        said = sheet.df.select(pl.concat_str(shown(name), pl.lit(" "), problem.alias("problem")).alias("r"))["r"]
         sheet.refuse_because(name, said)
 
 
@@ -77,15 +78,15 @@ def _number(sheet: Sheet, name: str, text: pl.Series, read: Numbers, scale: int)
         too_large = problem.str.starts_with("is out of range").fill_null(False)
         if too_large.any():
             condition = pl.lit(too_large)
-            sheet.note(condition, pl.concat_str(pl.lit(f"{focus} left out: too large for its column ("), pl.col(name),
+            sheet.note(condition, pl.concat_str(pl.lit(f"{focus} left out: too large for its column ("), shown(name),
                                                 pl.lit(")")))  # fmt: skip
             problem = problem.set(too_large, None)
     _refuse_with_text(sheet, name, problem)
     if read.is_rounded.any():
         sheet.note(pl.lit(read.is_rounded), pl.concat_str(pl.lit(f"{focus} rounded to {scale} digits ("),
-                                                          pl.col(name), pl.lit(")")))  # fmt: skip
+                                                          shown(name), pl.lit(")")))  # fmt: skip
     if read.is_marked.any():
-        sheet.note(pl.lit(read.is_marked), pl.concat_str(pl.lit(f"{focus} had thousands marks ("), pl.col(name),
+        sheet.note(pl.lit(read.is_marked), pl.concat_str(pl.lit(f"{focus} had thousands marks ("), shown(name),
                                                          pl.lit(")")))  # fmt: skip
     return read.values
 
@@ -96,21 +97,21 @@ def _word(sheet: Sheet, name: str, text: pl.Series) -> pl.Series:
     unknown = pl.lit(text.is_not_null() & values.is_null())
     if name in words.DECISIVE:
         allowed = ", ".join(words.ALLOWED[name])
-        sheet.refuse(unknown, name, pl.concat_str(pl.col(name), pl.lit(f" is none of {allowed}")))
+        sheet.refuse(unknown, name, pl.concat_str(shown(name), pl.lit(f" is none of {allowed}")))
     else:
-        sheet.note(unknown, pl.concat_str(pl.lit(f"{focus} left out: unknown value ("), pl.col(name), pl.lit(")")))
+        sheet.note(unknown, pl.concat_str(pl.lit(f"{focus} left out: unknown value ("), shown(name), pl.lit(")")))
     if respelled.any():
-        sheet.note(pl.lit(respelled), pl.concat_str(pl.lit(f"{focus} respelled ("), pl.col(name), pl.lit(")")))
+        sheet.note(pl.lit(respelled), pl.concat_str(pl.lit(f"{focus} respelled ("), shown(name), pl.lit(")")))
     return values.alias(name)
 
 
 def _currency(sheet: Sheet, text: pl.Series) -> pl.Series:
     values = words.parse_currency(text)
     unknown = pl.lit(text.is_not_null() & values.is_null())
-    sheet.refuse(unknown, "billing_currency", pl.concat_str(pl.col(text.name), pl.lit(" is no ISO 4217 currency")))
+    sheet.refuse(unknown, "billing_currency", pl.concat_str(shown(text.name), pl.lit(" is no ISO 4217 currency")))
     respelled = (values != text).fill_null(False)
     if respelled.any():
-        sheet.note(pl.lit(respelled), pl.concat_str(pl.lit("BillingCurrency respelled ("), pl.col(text.name),
+        sheet.note(pl.lit(respelled), pl.concat_str(pl.lit("BillingCurrency respelled ("), shown(text.name),
                                                     pl.lit(")")))  # fmt: skip
     return values
 
@@ -119,6 +120,6 @@ def _json_text(sheet: Sheet, name: str, text: pl.Series) -> pl.Series:
     values = words.mapped(text, lambda t: t if is_json(t) else None)
     sheet.note(
         pl.lit(text.is_not_null() & values.is_null()),
-        pl.concat_str(pl.lit(f"{FOCUS_NAME[name]} left out: no JSON object ("), pl.col(name), pl.lit(")")),
+        pl.concat_str(pl.lit(f"{FOCUS_NAME[name]} left out: no JSON object ("), shown(name), pl.lit(")")),
     )
     return values.alias(name)

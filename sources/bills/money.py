@@ -13,16 +13,21 @@ from decimal import Decimal
 
 import polars as pl
 
+from sources.bills.columns import FOCUS_NAME
 from sources.bills.numbers import round_half_even
+from sources.bills.quoting import shown
 from sources.bills.rules import is_, refused_in
-from sources.bills.sheet import Sheet, shown
+from sources.bills.sheet import Sheet
 
 # A price that is a double times a quantity that is one: what two 15-digit numbers may differ by.
 TOLERANCE = 1e-9
-_BLOCK = re.compile(r"(\d[\d,]*)([KMB]?)(?=\s|/|$)")
+_BLOCK = re.compile(r"([0-9][0-9,]*)([KMB]?)(?=\s|/|$)")
 _UNITS = {"": 1, "K": 1_000, "M": 1_000_000, "B": 1_000_000_000}
 PRICES = ("list_unit_price", "contracted_unit_price", "pricing_currency_list_unit_price",
           "pricing_currency_contracted_unit_price")  # fmt: skip
+# What only a charge that takes back has below zero; `sql/check/cost_signs.sql` holds the built costs to the same.
+SIGNED = ("billed_cost", "effective_cost", "list_cost", "contracted_cost", "pricing_quantity", "consumed_quantity",
+          "commitment_quantity")  # fmt: skip
 
 
 def apply(sheet: Sheet) -> None:
@@ -34,6 +39,7 @@ def apply(sheet: Sheet) -> None:
     _unused(sheet)
     _purchases(sheet)
     _list_and_contracted(sheet)
+    _corrections(sheet)
 
 
 def _set(sheet: Sheet, rows: list[int], column: str, values: list[Decimal], text: str) -> None:
@@ -180,3 +186,15 @@ def _list_and_contracted(sheet: Sheet) -> None:
         gap = pl.lit(missing["list_cost"] & missing["contracted_cost"])
         value = pl.when(priced).then(pl.col("effective_cost")).otherwise(pl.col("billed_cost"))
         sheet.change(gap, column, value, "filled from the cost paid: no list or contracted price is known")
+
+
+def _corrections(sheet: Sheet) -> None:
+    """A charge below zero that is neither credit nor adjustment takes back an earlier one: a correction, said or not.
+
+    FOCUS has ChargeClass say so; exports leave it out on refunds, reversals and returned purchases.
+    """
+    giving = pl.col("charge_category").is_in(["Credit", "Adjustment"])
+    for column in SIGNED:
+        unsaid = pl.col("charge_class").is_null() & ~giving & (pl.col(column) < 0)
+        why = pl.lit(f"was missing: taken to be Correction, as {FOCUS_NAME[column]} is negative (")
+        sheet.change(unsaid, "charge_class", pl.lit("Correction"), pl.concat_str(why, shown(column), pl.lit(")")))

@@ -13,11 +13,12 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 
 import polars as pl
 
-_PLAIN = r"^[+-]?(?:\d+\.?\d*|\.\d+)$"
-_EXPONENT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)[eE][+-]?\d{1,3}")
+# Digits are those of ASCII: \d and Decimal would also read full-width and other scripts' digits.
+_PLAIN = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)$"
+_EXPONENT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]{1,3}")
 # 1,234.56 and 1,234,567 can be read in one way only; 1,234 in two.
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:(?:,\d{3})+\.\d*|(?:,\d{3}){2,})")
-_COMMA = re.compile(r"[+-]?[\d.\s]*,\d*(?:[eE][+-]?\d+)?")
+_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(?:(?:,[0-9]{3})+\.[0-9]*|(?:,[0-9]{3}){2,})")
+_COMMA = re.compile(r"[+-]?[0-9.\s]*,[0-9]*(?:[eE][+-]?[0-9]+)?")
 _EXACT = Context(prec=400)
 MOST_DIGITS = 60  # of a plain numeral that the vectorised conversion is asked to read
 
@@ -43,7 +44,7 @@ def parse_numbers(text: pl.Series, precision: int, scale: int) -> Numbers:
         pl.col("t"),
         fast.alias("fast"),
         pl.when(fast).then(pl.col("t")).cast(kind, strict=False).alias("v"),
-        (fast & pl.col("t").str.contains(rf"\.\d{{{scale}}}\d*[1-9]")).fill_null(False).alias("rounded"),
+        (fast & pl.col("t").str.contains(rf"\.[0-9]{{{scale}}}[0-9]*[1-9]")).fill_null(False).alias("rounded"),
     )
     slow = out.filter(pl.col("t").is_not_null() & (~pl.col("fast") | pl.col("v").is_null()))
     problem = pl.repeat(None, len(text), dtype=pl.String, eager=True)
@@ -74,13 +75,16 @@ def _number(text: str, whole_digits: int, scale: int) -> tuple[Decimal | None, s
         if _COMMA.fullmatch(text):
             return None, "a comma may mark decimals or thousands; write the number with a decimal point", False, False
         return None, "is not a decimal number", False, False
+    too_large = f"is out of range: more than {whole_digits} digits before the point"
     try:
         value = Decimal(numeral)
+        if value and value.adjusted() >= whole_digits:  # before rounding, which has only so many digits to work with
+            return None, too_large, False, False
         fitted = round_half_even(value, scale)
     except InvalidOperation:
         return None, "is not a decimal number", False, False
     if abs(fitted) >= Decimal(10) ** whole_digits:
-        return None, f"is out of range: more than {whole_digits} digits before the point", False, False
+        return None, too_large, False, False
     return fitted, None, fitted != value, marked
 
 

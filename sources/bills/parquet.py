@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from sources.bills import columns
 from sources.bills.chunks import LONGEST_TEXT, Chunk, Refusal, column
+from sources.bills.quoting import cut
 from warehouse.errors import BadInput
 
 ROWS = 20_000  # of a chunk
@@ -63,7 +64,7 @@ def _chunk(batch: pa.RecordBatch, header: columns.Header, first: int, source: st
                     values.append(None)
                     if row not in wrong:
                         reason = f"cannot be read as text: {_brief(e)}"
-                        damaged.append(Refusal(source, first + row, header.names[i], reason))
+                        damaged.append(Refusal(source, first + row, cut(header.names[i]), reason))
                     wrong.add(row)
             texts[column(i)] = pa.array(values, pa.string())
     frame = pl.from_arrow(pa.table(texts))

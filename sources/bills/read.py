@@ -43,6 +43,11 @@ class Spooled:
     refused: int = 0
     refusals: list[Refusal] = field(default_factory=list)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the file is a header without a line."""
+        return not self.rows and not self.refused
+
 
 def spool(path: Path, directory: Path, provider: str | None = None) -> Spooled:
     """Read a FOCUS file (CSV, gzipped CSV or Parquet, told by its content) into Parquet files in `directory`.

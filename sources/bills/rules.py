@@ -10,7 +10,8 @@ from __future__ import annotations
 import polars as pl
 
 from sources.bills import words
-from sources.bills.sheet import Sheet, shown
+from sources.bills.quoting import shown
+from sources.bills.sheet import Sheet
 
 SKU = ("sku_id", "sku_price_id", "sku_meter", "sku_price_details")
 PRICING = ("list_unit_price", "contracted_unit_price", "pricing_quantity", "pricing_unit", "pricing_category")

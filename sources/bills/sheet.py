@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from sources.bills.columns import FOCUS_NAME
+from sources.bills.quoting import cut, shown
 
 Text = pl.Expr | str
 
@@ -28,7 +29,7 @@ class Sheet:
 
     def field(self, column: str) -> str:
         """The column under the name by which whoever mends the file finds it."""
-        return self.headers.get(column) or FOCUS_NAME.get(column, column)
+        return cut(self.headers.get(column) or FOCUS_NAME.get(column, column))
 
     def has(self, condition: pl.Expr) -> bool:
         """Whether the condition is true of any row."""
@@ -90,11 +91,6 @@ def quoted_json(name: str) -> pl.Expr:
     encoded = pl.struct(pl.col(name).alias("")).struct.json_encode()  # {"":"…"}
     inner = encoded.str.slice(4).str.strip_suffix("}")
     return pl.when(pl.col(name).is_not_null()).then(inner).alias(name)
-
-
-def shown(column: str) -> pl.Expr:
-    """The value of `column` as text, for messages."""
-    return pl.col(column).cast(pl.String)
 
 
 def _expr(text: Text) -> pl.Expr:

@@ -11,6 +11,8 @@ import orjson
 import polars as pl
 import pyarrow as pa
 
+from sources.bills.quoting import cut
+
 TAGS = pa.map_(pa.string(), pa.string())
 
 
@@ -65,7 +67,7 @@ def _pairs(text: str, separator: str) -> dict[str, str] | str:
             continue
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            return f"holds {pair.strip()!r}, which is neither JSON nor key=value"
+            return f"holds {cut(pair.strip())!r}, which is neither JSON nor key=value"
         tags[key.strip()] = value.strip()
     return tags
 

@@ -14,7 +14,7 @@ _TIME = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})"
     r"(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?)?"
     r"\s*(Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 FIRST_YEAR, LAST_YEAR = 2000, 2199  # 0001-01-01 and 9999-12-31 are how some exports write "none"
 TIMESTAMP = pl.Datetime("us")

@@ -67,6 +67,13 @@ def test_csv_of_a_query_runs_no_formula(reader, tmp_path: Path) -> None:
         assert (tmp_path / "out.csv").read_text() == expected
 
 
+@pytest.mark.parametrize("start", "＝＋－＠")
+def test_csv_of_a_query_guards_full_width_signs(start: str, reader, tmp_path: Path) -> None:
+    reading.run(reader, reading.one_statement(reader, f"""select '{start}1' as "{start}head", '１' as digit"""))
+    results.write(reader, "csv", tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text(encoding="utf-8") == f"'{start}head,digit\n'{start}1,１\n"
+
+
 @pytest.mark.parametrize("form", ["csv", "json", "parquet"])
 def test_a_result_that_cannot_be_written_names_the_path(form: results.Format, reader, tmp_path: Path) -> None:
     reading.run(reader, reading.one_statement(reader, "select 1"))

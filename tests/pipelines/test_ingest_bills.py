@@ -42,6 +42,35 @@ def test_refused_lines_are_named_and_counted_with_exit_code_2(tmp_path: Path) ->
     assert len(Lake(tmp_path / "data").read("raw.rejected_bill_lines")) == 30
 
 
+def test_a_header_without_lines_is_warned_of(tmp_path: Path) -> None:
+    empty, full = tmp_path / "empty.csv", tmp_path / "may.csv"
+    empty.write_text(HEADER)
+    full.write_text(HEADER + LINE)
+    done = run(empty, full, "--provider", "nimbus", "--data", tmp_path / "data")
+    assert done.exit_code == 0, done.output
+    assert "rows: 1 in 1 bill" in done.stderr
+    (warning,) = [line for line in done.stderr.splitlines() if "warning" in line]
+    assert warning.startswith(f"strandline: warning: {empty}: a header and no line")
+
+
+def test_a_header_without_its_mandatory_columns_is_bad_input(tmp_path: Path) -> None:
+    path = tmp_path / "cut.csv"
+    path.write_text(HEADER.strip().removesuffix("ChargeCategory"))
+    with pytest.raises(BadInput, match=r"cut\.csv: no FOCUS bill: columns missing: ChargeCategory"):
+        CliRunner().invoke(app, ["ingest", "bills", str(path), "--data", str(tmp_path / "data")],
+                           catch_exceptions=False)  # fmt: skip
+
+
+def test_a_huge_value_is_not_echoed_whole(tmp_path: Path) -> None:
+    path = tmp_path / "may.csv"
+    path.write_text(HEADER + LINE.replace("1.5", "9" * 100_000, 1))
+    done = run(path, "--provider", "nimbus", "--data", tmp_path / "data")
+    assert done.exit_code == 2
+    assert "out of range" in done.stderr and len(done.stderr) < 1000 + 3 * len(str(path))
+    (refused,) = Lake(tmp_path / "data").read("raw.rejected_bill_lines").to_pylist()
+    assert len(refused["reason"]) < 200
+
+
 def test_a_file_that_is_no_bill_brings_nothing(tmp_path: Path) -> None:
     path = tmp_path / "may.csv"
     path.write_text(HEADER + LINE)

@@ -44,6 +44,12 @@ SOUND_FILES = {
     "a-line-break-in-quotes": csv_text([row(ChargeDescription="two\nlines, and \"quotes\""), row(), row()]).encode(),
     "backslash-escapes": TEXT.replace('""', '\\"').encode(),
     "an-inch-mark": TEXT.replace("p5 hours", 'p5 8" hours').encode(),
+    "a-carriage-return-in-quotes": TEXT.replace("p5 hours", '"p5\rhours"').encode(),
+    "a-carriage-return-without-quotes": TEXT.replace("p5 hours", "\rp5 \r hours").encode(),
+    "a-carriage-return-beside-a-line-break": TEXT.replace("p5 hours", "\rp5").replace(
+        ",Instances,", ',"a\n=1,b",').encode(),
+    "carriage-returns-in-windows-lines": TEXT.replace("p5 hours", '"p5\r\nor\rp5"').replace(
+        "kept\n", "kept\r\n").encode(),
     "not-ascii": TEXT.replace("p5 hours", "p5 Stunden für Größe").encode(),
     "empty-columns-at-the-end": "\n".join(line + ",," for line in LINES).encode(),
     **{f"headers-{k}": "\n".join([",".join(map(f, LINES[0].split(","))), *LINES[1:]]).encode()
@@ -76,6 +82,8 @@ NO_BILLS = {
     "another-table": (b"a,b\n1,2\n", "columns missing: BillingAccountId, BillingCurrency"),
     "no-cost": (csv_text([row(BilledCost=None, EffectiveCost=None)]).encode(), "BilledCost or EffectiveCost"),
     "a-column-twice": (TEXT.replace("x_Note", "billed_cost").encode(), "are the same"),
+    "carriage-returns-only": (TEXT.replace("\n", "\r").replace('"', "").encode(), "carriage return alone"),
+    "a-huge-column-twice": (TEXT.replace("x_Note", "x" * 999 + ",X" + "x" * 998).encode(), "x… and X"),
     "header-not-utf-8": (b"\xffBilledCost,a\n1,2\n", "not UTF-8"),
 }
 
@@ -127,7 +135,31 @@ def read_whole(path: Path) -> None:
 def test_a_header_alone_is_a_bill_without_lines(tmp_path: Path) -> None:
     path = tmp_path / "b.csv"
     path.write_text(LINES[0])
-    assert read(path)[:2] == ([], [])
+    rows, rejected, report = read(path)
+    assert (rows, rejected, report.is_empty) == ([], [], True)
+
+
+def test_a_header_cut_anywhere_is_bad_input_or_has_no_line(tmp_path: Path) -> None:
+    path = tmp_path / "b.csv"
+    needed = LINES[0].index(",ChargeClass")  # ChargeCategory before it is the last mandatory column
+    for length in range(1, len(LINES[0])):
+        path.write_text(LINES[0][:length])
+        if length < needed:
+            with pytest.raises(BadInput, match="columns missing"):
+                read(path)
+        else:
+            assert read(path)[2].is_empty
+
+
+def test_a_carriage_return_stays_in_its_cell(tmp_path: Path) -> None:
+    lines = [row(ChargeDescription="a\rb", SkuId="\r=1"), row(ResourceId="i-2", ChargeDescription="c")]
+    path = tmp_path / "b.csv"
+    path.write_bytes(csv_text(lines).encode())
+    rows, rejected, _ = read(path)
+    assert rejected == []
+    assert [(r["source_line"], r["charge_description"], r["sku_id"]) for r in rows] == [
+        (2, "a\rb", "=1"), (3, "c", "SKU1"),
+    ]  # fmt: skip
 
 
 def test_line_numbers_hold_over_blocks_and_records_of_several_lines(

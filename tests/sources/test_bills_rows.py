@@ -103,6 +103,23 @@ LANDS: list[tuple[str, dict[str, str | None], dict[str, Any], str | None]] = [
     ("negative-credit", {"ChargeCategory": "Credit", "BilledCost": "-5", "EffectiveCost": "-5", "ListCost": "",
                          "ContractedCost": "", "ConsumedQuantity": "", "ConsumedUnit": ""},
      {"billed_cost": D(-5), "list_cost": D(-5)}, "ListCost filled from the cost paid"),
+    ("refund-without-class", {"BilledCost": "-5", "EffectiveCost": "-5"},
+     {"charge_class": "Correction", "charge_category": "Usage", "billed_cost": D(-5)},
+     "ChargeClass was missing: taken to be Correction, as BilledCost is negative (-5.0000000000)"),
+    ("refund-of-the-effective-cost-alone", {"EffectiveCost": "-0.01"}, {"charge_class": "Correction"},
+     "as EffectiveCost is negative"),
+    ("purchase-returned", {"ChargeCategory": "Purchase", "CommitmentDiscountId": "sp-1", "BilledCost": "-100"},
+     {"charge_class": "Correction", "effective_cost": D(0)}, "as BilledCost is negative"),
+    ("tax-refunded", {"ChargeCategory": "Tax", "BilledCost": "-1", "EffectiveCost": "-1"},
+     {"charge_class": "Correction"}, "as BilledCost is negative"),
+    ("quantity-taken-back", {"ConsumedQuantity": "-2", "BilledCost": "0", "EffectiveCost": "0"},
+     {"charge_class": "Correction"}, "as ConsumedQuantity is negative (-2.000000000)"),
+    ("correction-said", {"ChargeClass": "Correction", "BilledCost": "-5", "EffectiveCost": "-5"},
+     {"charge_class": "Correction"}, None),
+    ("negative-adjustment", {"ChargeCategory": "Adjustment", "BilledCost": "-5", "EffectiveCost": "-5",
+                             "ConsumedQuantity": "", "ConsumedUnit": ""}, {"charge_class": None}, None),
+    ("long-unknown-enum", {"PricingCategory": "N" * 500}, {"pricing_category": None},
+     f"PricingCategory left out: unknown value ({'N' * 79}…)"),
     ("azure-minus-2", {"SkuPriceId": "-2"}, {"sku_price_id": None}, "stands for none"),
     ("preview-charge-subcategory", {"ChargeSubcategory": "Used Commitment", "CommitmentDiscountId": "ri-1",
                                     "BilledCost": "0"}, {"commitment_discount_status": "Used"}, "ChargeSubcategory"),
@@ -145,6 +162,13 @@ REFUSED: list[tuple[str, dict[str, str | None], str, str]] = [
     ("beyond-the-column", {"BilledCost": "1e30"}, "BilledCost", "out of range"),
     ("negative-list-price", {"ListUnitPrice": "-3.6"}, "ListUnitPrice", "not negative"),
     ("negative-contracted-price", {"ContractedUnitPrice": "-0.01"}, "ContractedUnitPrice", "not negative"),
+    ("negative-price-of-a-refund", {"BilledCost": "-5", "EffectiveCost": "-5", "ListUnitPrice": "-3.6"},
+     "ListUnitPrice", "not negative"),
+    ("full-width-digits", {"BilledCost": "２４"}, "BilledCost", "２４ is not a decimal number"),
+    ("full-width-decimals", {"EffectiveCost": "6.１2"}, "EffectiveCost", "not a decimal number"),
+    ("full-width-exponent", {"EffectiveCost": "6e１"}, "EffectiveCost", "not a decimal number"),
+    ("arabic-digits-of-a-quantity", {"PricingQuantity": "٢"}, "PricingQuantity", "not a decimal number"),
+    ("full-width-year", {"ChargePeriodStart": "２０２６-05-03"}, "ChargePeriodStart", "no ISO 8601"),
     ("no-cost", {"BilledCost": "", "EffectiveCost": ""}, "BilledCost", "and so is EffectiveCost"),
     ("commitment-without-effective", {"CommitmentDiscountId": "ri-1", "CommitmentDiscountStatus": "Used",
                                       "EffectiveCost": ""}, "EffectiveCost", "commitment"),
@@ -187,6 +211,22 @@ def test_damage_is_refused_by_line_and_field(
     assert rejected[0]["line"] == path.read_text().splitlines()[2]
     assert report.refused == 1
     assert str(report.refusals[0]).startswith(f"{path}:3: {field}: ")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("BilledCost", "9" * 100_000), ("EffectiveCost", "x" * 5_000), ("ChargeCategory", "y" * 5_000),
+     ("ChargePeriodStart", "2" * 5_000), ("BillingCurrency", "é" * 5_000), ("Tags", "k=v;" + "z" * 5_000),
+     ("ListUnitPrice", "-0." + "1" * 5_000), ("CommitmentDiscountStatus", "Part" * 2_000)],
+)  # fmt: skip
+def test_a_long_value_is_quoted_in_part(field: str, value: str, tmp_path: Path) -> None:
+    _, rejected, report = read(write_csv(tmp_path / "b.csv", row(**{field: value}), row()))
+    assert {r["field"] for r in rejected} == {field}
+    assert all(len(r["reason"]) < 200 and len(r["line"]) <= 2_000 for r in rejected)
+    assert all(len(str(r)) < 300 + len(str(tmp_path)) for r in report.refusals)
+    assert "…" in rejected[0]["reason"] or field == "ListUnitPrice"  # whose value is rounded by then
+    if field == "BilledCost":
+        assert rejected[0]["reason"] == f"{'9' * 79}… is out of range: more than 18 digits before the point"
 
 
 def test_a_line_with_two_faults_is_named_twice_and_counted_once(tmp_path: Path) -> None:

@@ -64,7 +64,12 @@ def test_text(connection, tmp_path):
 
 
 @settings(max_examples=40, deadline=None)
-@given(text=st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1))
+@given(
+    text=st.one_of(
+        st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1),
+        st.sampled_from("=+-@\t\r\n＝＋－＠").map(lambda c: f"{c}1+1"),
+    )
+)
 def test_no_text_cell_starts_a_formula_and_nothing_else_changes(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("csv") / "x.csv"
     with duckdb.connect() as opened:
@@ -72,7 +77,15 @@ def test_no_text_cell_starts_a_formula_and_nothing_else_changes(tmp_path_factory
         export_query(opened, "select cell from t", "csv", path)
     with open(path, newline="", encoding="utf-8") as file:
         cell = list(csv.reader(file))[1][0]
-    assert cell == (f"'{text}" if text[0] in "=+-@\t\r" else text)
+    assert cell == (f"'{text}" if text[0] in "=+-@\t\r\n＝＋－＠" else text)
+
+
+@pytest.mark.parametrize("start", "=+-@\t\r\n＝＋－＠")
+def test_every_start_of_a_formula_is_guarded_in_cells_and_headers(connection, tmp_path, start):
+    path = tmp_path / "x.csv"
+    export_query(connection, f"""select '{start}1' as "{start}head", 'a{start}' as inside""", "csv", path)
+    with open(path, newline="", encoding="utf-8") as file:
+        assert list(csv.reader(file)) == [[f"'{start}head", "inside"], [f"'{start}1", f"a{start}"]]
 
 
 @pytest.mark.parametrize("format", ["xlsx", "", "CSV"])
