@@ -1,9 +1,15 @@
 -- No charge is lost, changed or counted twice when bills take the place of computed charges: every billed charge is there,
 -- every computed one is there or its resource is in a bill, none is from elsewhere, and no node has both in an hour
--- (beside corrections and charges of more than a day, which take no place of another).
+-- (beside corrections and charges of more than a day, which take no place of another). What is given back to a commitment
+-- is what it had covered of a charge that is not there.
 -- table: core.charges
 with charges as (
-    select * from core.charges
+    select
+        *,
+        case
+            when charge_id like '%/given-back' then substr(charge_id, 1, length(charge_id) - length('/given-back')) else charge_id
+        end as source_id
+    from core.charges
     where date >= cast($start_at as date) and date < cast($end_at as date)
 ),
 sources as (
@@ -46,11 +52,16 @@ where s.charge_origin = 'bill' and c.charge_id is null
 union all
 select 'a charge is not what it was made from', c.date, c.charge_id
 from charges as c
-left join sources as s on s.date = c.date and s.charge_id = c.charge_id and s.charge_origin = c.charge_origin
+left join sources as s on s.date = c.date and s.charge_id = c.source_id and s.charge_origin = c.charge_origin
 where
     s.charge_id is null or c.list_cost <> s.list_cost or c.contracted_cost <> s.contracted_cost
     or c.billed_cost <> s.billed_cost or c.effective_cost <> s.effective_cost
     or c.pricing_quantity is distinct from s.pricing_quantity
+union all
+select 'what a charge has is given back too', c.date, c.charge_id
+from charges as c
+inner join charges as k on k.date = c.date and k.charge_id = c.source_id and k.charge_origin = c.charge_origin
+where c.charge_id <> c.source_id
 union all
 select 'a computed charge gave way to no bill', g.date, g.charge_id
 from gone as g

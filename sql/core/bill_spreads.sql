@@ -1,6 +1,6 @@
 -- Charges of bills that are longer than a date: what part of each belongs to which date. Usage of a node follows the
--- node's running time inside the charge period, hour by hour; anything else, usage of a node that did not run at all and
--- charges of more than 62 days follow time alone.
+-- node's running time inside the charge period, hour by hour; anything else, other services of the node's resource too,
+-- usage of a node that did not run at all and charges of more than 62 days follow time alone.
 -- grain: date, line of a bill that is longer than a date
 -- key: date, bill_id, source_line
 -- inputs: core.bill_resources, core.node_hours, raw.bills
@@ -10,7 +10,8 @@ with lines as (
         bill_id, source_line, resource_id, charge_period_start_at as started_at, charge_period_end_at as finished_at,
         commitment_discount_status is not distinct from 'Unused'
             or capacity_reservation_status is not distinct from 'Unused'
-            or charge_period_end_at > charge_period_start_at + interval 62 day as is_by_time
+            or charge_period_end_at > charge_period_start_at + interval 62 day
+            or coalesce(service_category not in ('Compute', 'AI and Machine Learning'), false) as is_by_time
     from raw.bills
     where
         charge_category = 'Usage' and charge_period_start_at < $end_at and charge_period_end_at > $start_at

@@ -5,9 +5,9 @@
 -- and flags say no_rate. What the bill says stays in the pricing currency's columns. Effective cost of a commitment that
 -- was paid whole in advance is worth what it was on the day of payment, where a rate card tells that day, so that its
 -- hours add up to the fee.
--- Usage of a node is spread over the node's running time in the charge period, over the hours alone where it did not
--- run in it, unused commitments over the hours; usage that is no node's has a row a date. Over dates shares are
--- differences of cumulated shares (core.bill_spreads), in a date by largest remainder, ties by hour, cluster, node;
+-- Usage of a node (of compute or of no service category; its traffic and storage are other services) is spread over the
+-- node's running time in the charge period, over the hours alone where it did not run in it, unused commitments over the
+-- hours; usage that is no node's has a row a date. Over dates shares are differences of cumulated shares (core.bill_spreads), in a date by largest remainder, ties by hour, cluster, node;
 -- negative amounts by their absolute value. Purchases, credits, taxes and adjustments are not spread.
 -- grain: line of a bill, hour (hour and node, where one resource was two nodes)
 -- key: date, charge_id
@@ -195,7 +195,10 @@ scoped as (
             when l.is_unused then 'commitment'
             when l.charge_category = 'Purchase' and coalesce(l.commitment_id, l.capacity_reservation_id) is not null
                 then 'commitment'
-            when l.charge_category = 'Usage' and m.resource_id is not null then 'node'
+            when
+                l.charge_category = 'Usage' and m.resource_id is not null
+                and (l.service_category is null or l.service_category in ('Compute', 'AI and Machine Learning'))
+                then 'node'
             when l.charge_category = 'Usage' and l.service_category in ('Compute', 'AI and Machine Learning')
                 then 'not_in_cluster'
             else 'other_services'

@@ -126,7 +126,7 @@ def test_a_new_date_moves_what_a_long_line_has_on_the_dates_before(tmp_path: Pat
 def test_resource_ids(tmp_path: Path, provider_id: str | None, billed: str, matches: bool) -> None:
     lake = Lake(tmp_path)
     put_lists(lake, [Node("n", provider_id=provider_id), Node("o")], [at(1)])
-    put_bills(lake, [line(billed, at(1))])
+    put_bills(lake, [line(billed, at(1), provider=(provider_id or "aws").split(":")[0])])
     run(lake, BILLS)
     (charge,) = rows(lake, "core.billed_charges")
     assert charge["charge_scope"] == ("node" if matches else "not_in_cluster")
@@ -141,10 +141,73 @@ def test_a_segment_that_two_have_means_neither(tmp_path: Path) -> None:
         Node("q", provider_id="x://z/w"),
     ]
     put_lists(lake, nodes, [at(1)])
-    put_bills(lake, [line("gpu-1", at(1)), line("GCE://p/B/gpu-1", at(1)), line("1:i/w", at(1)), line("2:i/w", at(1))])
+    put_bills(lake, [
+        line(i, at(1), provider=p)
+        for i, p in (("gpu-1", "gce"), ("GCE://p/B/gpu-1", "gce"), ("1:i/w", "x"), ("2:i/w", "x"))
+    ])  # fmt: skip
     run(lake, BILLS)
     found = [(r["node"], r["charge_scope"]) for r in rows(lake, "core.billed_charges")]
     assert found == [(None, "not_in_cluster"), ("o", "node"), (None, "not_in_cluster"), (None, "not_in_cluster")]
+
+
+G1 = "//compute.googleapis.com/projects/p/zones/z"
+
+
+def test_a_disk_of_a_nodes_name_is_no_node(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    put_lists(lake, [Node("n", provider_id="gce://p/z/g1"), Node("o", provider_id="gce://p/z/g2")], [at(1), at(2)])
+    disks = [line(f"{G1}/disks/{d}", at(1), None, "0.1", service_category="Storage") for d in ("g1", "g2")]
+    put_bills(lake, [
+        *(disk | {"provider": "gce"} for disk in disks), line(f"{G1}/instances/g1", at(1), None, "3", provider="gce")
+    ])  # fmt: skip
+    run(lake, BILLS)
+    assert {(r["billed_resource_id"], r["resource_id"]) for r in rows(lake, "core.bill_resources")} == {
+        (f"{G1}/instances/g1", "gce://p/z/g1")
+    }
+    assert [(r["charge_scope"], r["node"], r["billed_cost"]) for r in rows(lake, "core.billed_charges")] == [
+        ("other_services", None, Decimal("0.1")), ("other_services", None, Decimal("0.1")), ("node", "n", 3),
+    ]  # fmt: skip
+
+
+def test_other_services_of_a_nodes_resource_follow_time_and_not_the_node(lake: Lake) -> None:
+    m = "aws:///eu-1a/i-m"
+    put_bills(lake, [
+        line(m, at(1), at(3)), line(m, at(1), at(3), "0.5", service_category="Networking"),
+        line(N, at(1), None, "7", service_category="Databases", provider="x"),
+    ])  # fmt: skip
+    run(lake, BILLS, 1, 2)
+    assert {r["billed_resource_id"] for r in rows(lake, "core.bill_resources")} == {m}
+    other = [(r["resource_id"], r["date"].day, r["billed_cost"]) for r in rows(
+        lake, "core.billed_charges", charge_scope="other_services")]  # fmt: skip
+    assert other == [(m, 1, 12), (N, 1, 7), (m, 2, 12)]
+    assert total(lake, "billed_cost", node="m") == 48
+    assert {r["date"].day for r in rows(lake, "core.billed_charges", node="m")} == {1}
+
+
+@pytest.mark.parametrize(
+    ("provider_id", "label", "billed", "provider", "matches"),
+    [
+        ("gce://p/z/g1", None, "g1", "gcp", True),
+        ("gce://p/z/g1", None, "g1", "Google", True),
+        ("gce://p/z/g1", "gcp", "g1", "gce", True),
+        ("gce://p/z/g1", None, "g1", "aws", False),
+        ("gce://p/z/g1", None, "GCE://p/z/g1", "aws", False),
+        ("gce://p/z/g1", None, "gce://p/z/g1", "aws", True),
+        ("azure:///subscriptions/s/vm/g1", None, "/subscriptions/S/vm/g1", "Microsoft", True),
+        ("kind://d/c/g1", "Nimbus", "g1", "nimbus", True),
+        (None, None, "C/N", "aws", True),
+    ],
+)
+def test_only_the_nodes_provider_may_call_it_otherwise(
+    tmp_path: Path, provider_id: str | None, label: str | None, billed: str, provider: str, matches: bool
+) -> None:
+    lake = Lake(tmp_path)
+    labels = {"strandline.io/provider": label} if label else {}
+    put_lists(lake, [Node("n", provider_id=provider_id, labels=labels)], [at(1)])
+    put_bills(lake, [line(billed, at(1), provider=provider)])
+    run(lake, BILLS)
+    (charge,) = rows(lake, "core.billed_charges")
+    assert charge["charge_scope"] == ("node" if matches else "not_in_cluster")
 
 
 def test_one_resource_twice_in_an_hour_and_one_resource_that_was_two_nodes(tmp_path: Path) -> None:
@@ -182,8 +245,8 @@ def test_scopes(lake: Lake) -> None:
         found.setdefault(int(row["charge_id"].split("/")[2]), []).append(row)
     scopes = {number: charges[0]["charge_scope"] for number, charges in found.items()}
     assert list(dict(sorted(scopes.items())).values()) == [
-        "not_in_cluster", "not_in_cluster", "other_services", "node", "tax", "credit", "commitment", "other_services",
-        "commitment", "node", "other_services",
+        "not_in_cluster", "not_in_cluster", "other_services", "other_services", "tax", "credit", "commitment",
+        "other_services", "commitment", "node", "other_services",
     ]  # fmt: skip
     assert {n: len(charges) for n, charges in found.items() if len(charges) > 1} == {10: 24}
     assert {(r["resource_id"], r["owner_team"], r["effective_cost"], r["commitment_quantity"]) for r in found[10]} == {
