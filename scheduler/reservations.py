@@ -18,7 +18,7 @@ from scheduler.fitting import fit, may_fit
 from scheduler.model import MILLI, Ask, Placement
 from scheduler.reserved import FOREVER, Flat, Reservation, Spare
 from scheduler.room import Room, vector
-from scheduler.running import Running
+from scheduler.running import Believed, Running
 
 __all__ = ["FOREVER", "Book", "Reservation", "Running", "devices_by_node"]
 
@@ -140,14 +140,24 @@ class Book:
         `accepts`: what else a plan must be (its quota is there too). None where there is none, or where the fleet never
         has the room.
         """
-        timeline = self._timeline(ask, now, duration_us, before_us)
         n = len(self.cluster.nodes)
         usable = self.cluster.is_schedulable & self.cluster.of_flavor[ask.flavor]
-        for instants, rows in timeline:
+        believed = self.running.believed(now)
+        if before_us < FOREVER:
+            early = believed[2] < before_us
+            believed = (believed[0][early], believed[1][early], believed[2][early])
+            nodes = self._possible(ask, usable, believed)
+        else:
+            nodes = None
+        if nodes is not None:
+            if not len(nodes):
+                return None
+            usable, n = usable[nodes], len(nodes)
+        for instants, rows in self._timeline(ask, now, duration_us, before_us, believed=believed, nodes=nodes):
             free = np.maximum(rows, 0)
             free[:, :n] = np.where(usable, free[:, :n], 0)
             for k in np.flatnonzero(may_fit(ask, free[:, :n])):
-                found = fit(self.cluster, ask, free[k])
+                found = fit(self.cluster, ask, free[k] if nodes is None else self._on_all(free[k], nodes))
                 if found is None:
                     continue
                 start = int(instants[k])
@@ -159,16 +169,44 @@ class Book:
                     return plan
         return None
 
+    def _possible(self, ask: Ask, usable: np.ndarray, believed: Believed) -> np.ndarray | None:
+        """Nodes that could hold a pod of the ask once all that is believed has come back, were there no reservations.
+
+        Nothing on the others can start it. None: all nodes are to be looked at, for what is not told by devices alone.
+        """
+        sizes = [role.shape.gpus for n, role in zip(ask.counts, ask.job.roles, strict=True) if n]
+        if self.running.has_hosts or ask.job.topology is not None or min(sizes, default=0) == 0:
+            return None
+        entries, amounts, _ = believed
+        most = self._base() + np.bincount(entries, amounts, len(usable)).astype(np.int64)
+        return np.flatnonzero(usable & (most >= min(sizes)))
+
+    def _on_all(self, free: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        """A vector of some nodes as one of all, with nothing on the others."""
+        whole = np.zeros(len(self.cluster.nodes), dtype=np.int64)
+        whole[nodes] = free
+        return whole
+
     def _timeline(
-        self, ask: Ask, now: int, duration_us: int, before_us: int
+        self, ask: Ask, now: int, duration_us: int, before_us: int, *, believed: Believed, nodes: np.ndarray | None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(instants, what is left at each for a run of `duration_us`), in parts: few of the first first."""
-        entries, amounts, ends = self.running.believed(now)
-        if before_us < FOREVER:
-            early = ends < before_us
-            entries, amounts, ends = entries[early], amounts[early], ends[early]
+        """(instants, what is left at each for a run of `duration_us`), in parts: few of the first first.
+
+        With `nodes`, of these alone, in their order, and only the instants at which something changes there.
+        """
+        entries, amounts, ends = believed
         others = self._kept_flat()
         kept = (others.ends > now) & (others.owner != others.index.get(ask.job.job_id, -1))
+        other_entries = others.entry
+        so_far = self._base()
+        if nodes is not None:
+            place = np.full(len(so_far), -1)
+            place[nodes] = np.arange(len(nodes))
+            inside = place[entries] >= 0
+            entries, amounts, ends = place[entries[inside]], amounts[inside], ends[inside]
+            other_entries = place[other_entries]
+            kept &= other_entries >= 0
+            so_far = so_far[nodes]
         other_ends = others.ends[kept & (others.ends < before_us)]
         instants = np.unique(np.concatenate([np.array([now], dtype=np.int64), other_ends, ends]))
         # What changes at which instant: devices come back, and those that a reservation needs are missing for whoever
@@ -176,9 +214,8 @@ class Book:
         missing = np.searchsorted(instants, others.starts[kept] - duration_us, side="right")
         given_back = np.searchsorted(instants, others.ends[kept])
         row = np.concatenate([np.searchsorted(instants, ends), missing, given_back])
-        entry = np.concatenate([entries, others.entry[kept], others.entry[kept]])
+        entry = np.concatenate([entries, other_entries[kept], other_entries[kept]])
         change = np.concatenate([amounts, -others.amount[kept], others.amount[kept]])
-        so_far = self._base()
         for first, last in _growing(len(instants)):
             inside = (row >= first) & (row < last)
             free = np.zeros((last - first, len(so_far)), dtype=np.int64)
