@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHES = ("parse", "ledger", "cost", "demo")
+BENCHES = ("parse", "ledger", "cost", "queueing", "demo")
 
 
 def main() -> None:
