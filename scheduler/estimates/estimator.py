@@ -121,7 +121,7 @@ class Estimator:
                 continue
             p50, p90 = self.calibration.corrected(known.size_class, raw50, raw90, now)
             found[job.job_id] = replace(
-                known, method="forward", p50_us=now + p50, p90_us=now + p90, raw50_us=raw50, raw90_us=raw90
+                known, method="forward", p50_us=now + p50, p90_us=now + p90, raw50_us=raw50, raw90_us=raw90, reason=""
             )
             if job.job_id not in self._first:
                 self.calibration.told(job.job_id, known.size_class, now, raw50, raw90)
