@@ -8,7 +8,8 @@
 -- Usage computed for a node (a commitment) gives way in hours covered by an account that names the resource (the
 -- commitment) in any row. A computed purchase gives way to an account of its provider and, where known, billing account
 -- that has a purchase for the commitment in the billing period (a purchase of up to 25 hours: at that time), a computed
--- credit to one that has a credit in the billing period, both to one that covers their whole period. All else stays.
+-- credit to one that has a credit in the billing period, both to one that covers their whole period, a purchase only where
+-- that one names the commitment: else its fee would go and its amortized cost stay. All else stays.
 -- What a commitment covered of a node that gave way is given back to the commitment as unused, unless a bill that stands
 -- there names the commitment: its fee was computed, and all of it is amortized, used or not.
 -- grain: charge
@@ -173,7 +174,10 @@ gone as (
         and coalesce(c.billing_account_id, a.billing_account_id) = a.billing_account_id
     inner join covered as k
         on k.bill_id = a.bill_id and k.hour >= date_trunc('hour', c.charge_period_start_at) and k.hour < c.charge_period_end_at
-    where c.charge_category <> 'Usage' and c.charge_period_end_at > c.charge_period_start_at
+    left join commitments as n on n.bill_id = a.bill_id and n.commitment_id = coalesce(c.commitment_id, c.resource_id)
+    where
+        c.charge_category <> 'Usage' and c.charge_period_end_at > c.charge_period_start_at
+        and (c.charge_category <> 'Purchase' or n.commitment_id is not null)
     group by c.date, c.charge_id, a.bill_id, c.charge_period_start_at, c.charge_period_end_at
     having
         count(*) * 3600

@@ -158,14 +158,19 @@ def purchase(name: str, start: datetime, end: datetime, **more: Any) -> dict[str
     return computed(name, start, "100", **{**about, **more})
 
 
+NAMES_RI = line(N, MARCH, MARCH + HOUR, commitment_id="ri-1")
+
+
 @pytest.mark.parametrize(
     ("lines", "stays"),
     [
         ([], True),
         # the month's hours are not all in it
-        ([line(N, MARCH + i * HOUR) for i in range(743)], True),
-        ([line(N, MARCH + i * HOUR) for i in range(744)], False),
-        ([line(N, MARCH + i * DAY, MARCH + (i + 1) * DAY) for i in range(31)], False),
+        ([NAMES_RI, *(line(N, MARCH + i * HOUR) for i in range(743))], True),
+        ([NAMES_RI, *(line(N, MARCH + i * HOUR) for i in range(744))], False),
+        ([NAMES_RI, *(line(N, MARCH + i * DAY, MARCH + (i + 1) * DAY) for i in range(31))], False),
+        # all of them, and the commitment is nowhere: its fee stays as its amortized cost does
+        ([line(N, MARCH + i * HOUR) for i in range(744)], True),
         ([line(N, MARCH + i * HOUR, billing_account_id="other") for i in range(744)], True),
         ([line(N, MARCH + i * HOUR, provider="gcp") for i in range(744)], True),
         ([flat("Purchase", MARCH, APRIL, "90", resource_id="ri-1", commitment_id="ri-1")], False),
