@@ -33,6 +33,8 @@ class Scheduler(Reserving):
         self.evictor = Evictor(self)
         # the first in line, known not to fit until room comes
         self._blocked: str | None = None
+        # when the whole queue was looked at last
+        self._looked_us = 0
 
     def impossible(self, job: Job) -> str | None:
         """Why the job could never start on this fleet under these quotas; None where it could."""
@@ -59,7 +61,8 @@ class Scheduler(Reserving):
         self.evictor.start_held(now, done)
         if self.policy.backfill == "none":
             self._in_line(now, done)
-        elif self._has_room_come:
+        elif self._has_room_come or self._has_aged(now):
+            self._looked_us = now
             if not self.policy.is_sticky:
                 self._drop_reservations()
             self._reserved(now, done)
@@ -73,6 +76,11 @@ class Scheduler(Reserving):
             self.evictor.step(now, done)
             self._has_room_come = bool(done.withdrawn)
         return done
+
+    def _has_aged(self, now: int) -> bool:
+        """Whether a job has passed its age limit since the whole queue was looked at."""
+        limit = self.policy.age_limit_us
+        return limit is not None and self.pending.has_aged(now - limit, self._looked_us - limit)
 
     def _in_line(self, now: int, done: Decisions) -> None:
         """Start in order until one does not fit."""
@@ -142,38 +150,40 @@ class Scheduler(Reserving):
                 self._may_reserve(waiting, now, done)
 
     def _pass(self, now: int, done: Decisions, buckets: Iterable[Bucket]) -> None:
-        """Best bucket first. What does not fit is not tried again in this cycle, nor is anything like it."""
-        heap = [(order.key(b.first, self.usage, self.policy, now), i, b) for i, b in enumerate(buckets) if b.places]
+        """Best job first. What does not fit is not tried again in this cycle, nor what is like it and runs longer."""
+        heap = [self._entry(now, i, b, b.first) for i, b in enumerate(buckets) if b.places]
         heapq.heapify(heap)
         while heap:
-            known, i, bucket = heapq.heappop(heap)
-            if not bucket.places:
-                continue
-            key = order.key(bucket.first, self.usage, self.policy, now)
+            known, i, bucket, waiting = heapq.heappop(heap)
+            key = order.key(waiting, self.usage, self.policy, now)
             if key > known and heap and key > heap[0][0]:
-                heapq.heappush(heap, (key, i, bucket))
+                heapq.heappush(heap, (key, i, bucket, waiting))
                 continue
-            waiting = bucket.first
-            is_started = self._start(waiting, now, done) or self._start_shorter(bucket, waiting, now, done)
-            if is_started and bucket.places:
-                heapq.heappush(heap, (order.key(bucket.first, self.usage, self.policy, now), i, bucket))
+            is_first = waiting is bucket.first
+            if self._start(waiting, now, done):
+                following = bucket.first if is_first and bucket.places else self._shorter(bucket, waiting, now)
+            else:
+                self._may_reserve(waiting, now, done)
+                following = self._shorter(bucket, waiting, now)
+            if following is not None:
+                heapq.heappush(heap, self._entry(now, i, bucket, following))
 
-    def _start_shorter(self, bucket: Bucket, first: Waiting, now: int, done: Decisions) -> bool:
-        """Where only its run time keeps the bucket's first job from starting, start the first that is short enough."""
-        self._may_reserve(first, now, done)
-        if first.job.job_id not in self.pending.waiting:
-            return True
-        if self.policy.by_duration or done.reasons.get(first.job.job_id) != "no_room":
-            return False
-        counts = full(first.job)
+    def _entry(self, now: int, i: int, bucket: Bucket, waiting: Waiting) -> tuple[order.Key, int, Bucket, Waiting]:
+        return (order.key(waiting, self.usage, self.policy, now), i, bucket, waiting)
+
+    def _shorter(self, bucket: Bucket, after: Waiting, now: int) -> Waiting | None:
+        """Where only run time kept a job of the bucket from starting: the next behind it that is short enough."""
+        if self.policy.by_duration or not bucket.places:
+            return None
+        job = after.job
+        counts = full(job)
         for limit in reversed(self.book.limits(now)):
             room = self.book.allowed(now, limit)
             if any(
-                self.may_hold(first.job, amounts := demand(first.job, counts, f))
-                and self.placer(self.cluster, Ask(first.job, counts, f), room)
-                and self.ahead.leaves(first.job, amounts, limit, now)
-                for f in self.flavors(first.job)
+                self.may_hold(job, amounts := demand(job, counts, f))
+                and self.placer(self.cluster, Ask(job, counts, f), room)
+                and self.ahead.leaves(job, amounts, limit, now)
+                for f in self.flavors(job)
             ):
-                shorter = bucket.first_within(limit - now)
-                return shorter is not None and self._start(shorter, now, done)
-        return False
+                return bucket.next_within(limit - now, after)
+        return None

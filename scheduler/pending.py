@@ -7,7 +7,7 @@ buckets (`order.py`).
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -47,13 +47,13 @@ class Bucket:
         """The job to be looked at first."""
         return self.items[self.places[0][2]]
 
-    def first_within(self, most_us: int) -> Waiting | None:
-        """The first job predicted to run no longer than `most_us`."""
+    def next_within(self, most_us: int, after: Waiting) -> Waiting | None:
+        """The first job behind another of the bucket that is predicted to run no longer than `most_us`."""
         if self._predicted is None:
             self._predicted = np.array([self.items[p[2]].predicted_us for p in self.places], dtype=np.int64)
-        short = self._predicted <= most_us
-        k = int(np.argmax(short)) if len(short) else 0
-        return self.items[self.places[k][2]] if len(short) and short[k] else None
+        behind = bisect_right(self.places, (0, after.job.submit_us, after.job.job_id))
+        short = np.flatnonzero(self._predicted[behind:] <= most_us)
+        return self.items[self.places[behind + int(short[0])][2]] if len(short) else None
 
 
 class Pending:
@@ -107,6 +107,11 @@ class Pending:
         """Jobs submitted at or before `before_us`, in the order of submission."""
         upto = bisect_left(self._by_submit, (before_us + 1, ""))
         return [self.waiting[job_id] for _, job_id in self._by_submit[:upto]]
+
+    def has_aged(self, before_us: int, since_us: int) -> bool:
+        """Whether any job was submitted after `since_us` and at or before `before_us`."""
+        k = bisect_left(self._by_submit, (since_us + 1, ""))
+        return k < len(self._by_submit) and self._by_submit[k][0] <= before_us
 
     def _place(self, waiting: Waiting) -> Place:
         return (waiting.predicted_us if self.by_duration else 0, waiting.job.submit_us, waiting.job.job_id)

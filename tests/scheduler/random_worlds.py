@@ -1,0 +1,290 @@
+"""Random fleets, queues and job streams for the properties of the queue, and a simulation that checks every step.
+
+The simulation keeps books of its own, from the places of the gangs alone: what a device, a node or a queue holds is
+summed anew after every cycle and never read from the scheduler. Times are whole seconds from 0.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from scheduler.cluster import Cluster
+from scheduler.cycle import Decisions, Scheduler
+from scheduler.model import (
+    CPU,
+    GPU,
+    MEMORY,
+    MILLI,
+    SECOND_US,
+    Job,
+    Kind,
+    Node,
+    Placement,
+    Queue,
+    Quota,
+    Role,
+    Shape,
+    Topology,
+    demand,
+    full,
+    least,
+)  # fmt: skip
+from scheduler.placement.bestfit import place
+from scheduler.policy import POLICIES, Policy
+from scheduler.predict import Exact, History, Predictor
+from scheduler.usage import Usage
+
+OURS = POLICIES["strandline"].without(with_preemption=False, age_limit_us=60 * SECOND_US)
+# Examples of every property: a few by default, thousands where somebody has the time.
+EXAMPLES = int(os.environ.get("STRANDLINE_EXAMPLES", "0"))
+UNBOUNDED = 1 << 40
+
+
+def examples(by_default: int) -> settings:
+    """Settings of a property: its own number of examples, or that of the environment."""
+    return settings(
+        max_examples=EXAMPLES or by_default, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
+    )
+
+
+@dataclass(frozen=True)
+class Coming:
+    """A job of a stream: how long it runs, and what is predicted of it (seconds)."""
+
+    job: Job
+    run_s: int
+    predicted_s: int
+
+    @property
+    def at_s(self) -> int:
+        """When it is submitted."""
+        return self.job.submit_us // SECOND_US
+
+
+@dataclass(frozen=True)
+class World:
+    """A fleet, its queues, and the jobs that come, in order of submission and id."""
+
+    nodes: tuple[Node, ...]
+    queues: tuple[Queue, ...]
+    coming: tuple[Coming, ...]
+
+    def with_jobs(self, coming: Sequence[Coming]) -> World:
+        """The same fleet with other jobs."""
+        return replace(self, coming=tuple(sorted(coming, key=lambda c: (c.job.submit_us, c.job.job_id))))
+
+
+@st.composite
+def worlds(
+    draw: st.DrawFn,
+    *,
+    is_plain: bool = False,
+    has_quotas: bool = True,
+    has_topology: bool = True,
+    is_exact: bool = True,
+    most_jobs: int = 14,
+) -> World:
+    """Worlds of up to 4 nodes and 3 queues. `is_plain`: one flavor, whole devices, no CPU or memory, no quota."""
+    flavors = ("A",) if is_plain else ("A", "B")[: draw(st.integers(1, 2))]
+    is_bounded = not is_plain and draw(st.booleans())
+    nodes = []
+    for i in range(draw(st.integers(1, 4))):
+        labels = {"rack": f"r{draw(st.integers(0, 1))}"} if has_topology and not is_plain else {}
+        cpu, memory = (draw(st.integers(2, 12)), draw(st.integers(2, 12))) if is_bounded else (UNBOUNDED, UNBOUNDED)
+        nodes.append(Node(f"n{i}", draw(st.sampled_from(flavors)), draw(st.integers(1, 4)), cpu, memory, labels))
+    fleet = {f: sum(n.gpus for n in nodes if n.flavor == f) for f in flavors}
+    queues = []
+    for i in range(draw(st.integers(1, 3))):
+        quotas: dict[Kind, Quota] = {}
+        if has_quotas and not is_plain:
+            for flavor in flavors:
+                if draw(st.booleans()):
+                    limits = st.one_of(st.none(), st.integers(0, 4).map(lambda n: n * MILLI))
+                    quotas[GPU, flavor] = Quota(draw(st.integers(0, fleet[flavor])) * MILLI, draw(limits), draw(limits))
+        cohort = draw(st.sampled_from(("", "c"))) if quotas else ""
+        queues.append(Queue(f"q{i}", draw(st.integers(0, 3)), cohort, quotas))
+    coming = []
+    for i in range(draw(st.integers(1, most_jobs))):
+        coming.append(_job(draw, f"j{i:02d}", queues, flavors, is_plain, is_bounded, has_topology, is_exact))
+    return World(tuple(nodes), tuple(queues), ()).with_jobs(coming)
+
+
+def _job(
+    draw: st.DrawFn, name: str, queues: Sequence[Queue], flavors: Sequence[str], is_plain: bool, is_bounded: bool,
+    has_topology: bool, is_exact: bool,
+) -> Coming:  # fmt: skip
+    roles = []
+    liked = () if is_plain else draw(st.sampled_from([(), ("A",), ("B", "A")]))
+    for r in range(1 if is_plain else draw(st.integers(1, 2))):
+        milli = draw(st.integers(1, 4)) * MILLI
+        if not is_plain:
+            milli = draw(st.sampled_from([milli, milli, milli, 300, 500, 700, 0 if is_bounded else 500]))
+        cpu, memory = (draw(st.integers(0, 4)), draw(st.integers(0, 4))) if is_bounded else (0, 0)
+        roles.append(Role(f"r{r}", Shape(milli, cpu, memory, liked), draw(st.integers(1, 3))))
+    topology = None
+    if has_topology and not is_plain and draw(st.integers(0, 3)) == 0:
+        topology = Topology("rack", is_required=draw(st.booleans()))
+    run = draw(st.integers(1, 40))
+    predicted = run if is_exact else draw(st.integers(1, 60))
+    job = Job(
+        name, "t", draw(st.sampled_from(list(queues))).name, tuple(roles), draw(st.integers(0, 40)) * SECOND_US,
+        priority=draw(st.sampled_from([0, 0, 5])),
+        is_critical=draw(st.integers(0, 9)) == 0, topology=topology,
+    )  # fmt: skip
+    return Coming(job, run, predicted)
+
+
+Make = Callable[[Cluster, Usage, Policy], Scheduler]
+
+
+def ours(cluster: Cluster, usage: Usage, policy: Policy) -> Scheduler:
+    """The scheduler as it is."""
+    return Scheduler(cluster, usage, policy, place)
+
+
+def capacity(nodes: Sequence[Node]) -> dict[Kind, int]:
+    """What the fleet has of every kind."""
+    totals: dict[Kind, int] = {}
+    for n in nodes:
+        for resource, amount in ((GPU, n.gpus * MILLI), (CPU, n.cpu_milli), (MEMORY, n.memory_mib)):
+            totals[resource, n.flavor] = totals.get((resource, n.flavor), 0) + amount
+    return totals
+
+
+@dataclass
+class Past:
+    """What happened: starts and first promises by job id (seconds), decisions by instant, what can never run."""
+
+    started: dict[str, int] = field(default_factory=dict)
+    promised: dict[str, int] = field(default_factory=dict)
+    log: list[tuple[int, tuple[tuple[str, Placement], ...], tuple[tuple[str, int], ...]]] = field(default_factory=list)
+    impossible: set[str] = field(default_factory=set)
+
+    def before(self, at_s: int) -> list[object]:
+        """Everything decided before an instant."""
+        return [entry for entry in self.log if entry[0] < at_s]
+
+
+class Simulation:
+    """One world under one policy, second by second; `check` sees the simulation after every cycle."""
+
+    def __init__(
+        self, world: World, policy: Policy, make: Make = ours, predictor: Predictor | None = None,
+        check: Callable[[Simulation, Decisions], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.world, self.policy = world, policy
+        self.cluster = Cluster(world.nodes)
+        self.usage = Usage({q.name: q for q in world.queues}, capacity(world.nodes), policy.half_life_us)
+        self.queue = make(self.cluster, self.usage, policy)
+        self.predictor, self.check = predictor, check
+        self.running: dict[str, tuple[Job, Placement]] = {}
+        self.now = 0
+        self.past = Past()
+
+    def run(self) -> Past:
+        """To the end of all jobs that start; nothing comes from outside, so whoever waits then waits for ever."""
+        coming, ends, past = list(self.world.coming), [], self.past
+        runs = {c.job.job_id: c for c in coming}
+        while coming or ends:
+            self.now = min([c.at_s for c in coming[:1]] + [e[0] for e in ends[:1]])
+            while ends and ends[0][0] == self.now:
+                job_id = heapq.heappop(ends)[1]
+                del self.running[job_id]
+                self.queue.ended(job_id, self.now * SECOND_US)
+                if self.predictor is not None:
+                    self.predictor.ended(runs[job_id].job, runs[job_id].run_s * SECOND_US)
+            while coming and coming[0].at_s == self.now:
+                self._submit(coming.pop(0))
+            done = self.queue.cycle(self.now * SECOND_US)
+            for start in done.starts:
+                job_id = start.job.job_id
+                assert job_id not in past.started
+                self.running[job_id] = (start.job, start.placement)
+                past.started[job_id] = self.now
+                heapq.heappush(ends, (self.now + runs[job_id].run_s, job_id))
+            for r in done.reserved:
+                past.promised.setdefault(r.job.job_id, -(-r.start_us // SECOND_US))
+            if done.starts or done.reserved:
+                starts = tuple((s.job.job_id, s.placement) for s in done.starts)
+                past.log.append((self.now, starts, tuple((r.job.job_id, r.start_us) for r in done.reserved)))
+            if self.check is not None:
+                self.check(self, done)
+        return past
+
+    def _submit(self, c: Coming) -> None:
+        if self.queue.impossible(c.job) is not None:
+            self.past.impossible.add(c.job.job_id)
+            return
+        predicted = c.predicted_s * SECOND_US if self.predictor is None else self.predictor.predict(c.job)
+        self.queue.submit(c.job, predicted)
+
+
+def simulate(world: World, policy: Policy = OURS, make: Make = ours, **more: object) -> Past:
+    """What happens in a world."""
+    return Simulation(world, policy, make, **more).run()  # type: ignore[arg-type]
+
+
+def nothing_over(sim: Simulation, _: Decisions) -> None:
+    """No device, node, flavor, domain or quota is over, and every gang is whole."""
+    devices: dict[tuple[int, int], int] = {}
+    hosts: dict[int, list[int]] = {}
+    held: dict[tuple[str, Kind], int] = {}
+    for job, placement in sim.running.values():
+        counts = placement.counts(job)
+        assert all(low <= n <= high for low, n, high in zip(least(job), counts, full(job), strict=True)), "partial"
+        assert job.is_elastic or counts == full(job), "partial"
+        for pod in placement.pods:
+            node, shape = sim.world.nodes[pod.node], job.roles[pod.role].shape
+            assert node.flavor == placement.flavor, "flavor"
+            assert not job.accelerators or node.flavor in job.accelerators, "flavor"
+            assert sum(m for _, m in pod.devices) == shape.gpu_milli, "partial"
+            assert all(d < node.gpus for d, _ in pod.devices), "device"
+            for d, milli in pod.devices:
+                assert milli == MILLI or shape.gpu_milli < MILLI, "share"
+                devices[pod.node, d] = devices.get((pod.node, d), 0) + milli
+            host = hosts.setdefault(pod.node, [0, 0])
+            host[0] += shape.cpu_milli
+            host[1] += shape.memory_mib
+        if job.topology is not None and job.topology.is_required:
+            assert len({sim.world.nodes[p.node].labels[job.topology.key] for p in placement.pods}) == 1, "domain"
+        for kind, amount in demand(job, counts, placement.flavor).items():
+            held[job.queue, kind] = held.get((job.queue, kind), 0) + amount
+    assert all(milli <= MILLI for milli in devices.values()), "device over"
+    for i, (cpu, memory) in hosts.items():
+        assert cpu <= sim.world.nodes[i].cpu_milli and memory <= sim.world.nodes[i].memory_mib, "node over"
+    quotas_kept(sim.world.queues, held)
+
+
+def quotas_kept(queues: Sequence[Queue], held: dict[tuple[str, Kind], int]) -> None:
+    """Every queue is within its quota, or borrows what others of its cohort lend, within both limits."""
+    for q in queues:
+        for kind, quota in q.quotas.items():
+            beyond = held.get((q.name, kind), 0) - quota.nominal
+            if beyond > 0:
+                assert q.cohort, "quota over"
+                assert quota.borrowing_limit is None or beyond <= quota.borrowing_limit, "quota over"
+    for cohort in {q.cohort for q in queues if q.cohort}:
+        members = [q for q in queues if q.cohort == cohort]
+        for kind in {k for q in members for k in q.quotas}:
+            quotas = [(q.quotas[kind], held.get((q.name, kind), 0)) for q in members if kind in q.quotas]
+            borrowed = sum(max(n - q.nominal, 0) for q, n in quotas)
+            lent = sum(
+                min(max(q.nominal - n, 0), q.nominal if q.lending_limit is None else q.lending_limit) for q, n in quotas
+            )
+            assert borrowed <= lent, "cohort over"
+
+
+def exact(world: World) -> Exact:
+    """A predictor that knows."""
+    return Exact({c.job.job_id: c.run_s * SECOND_US for c in world.coming})
+
+
+def history() -> History:
+    """A predictor that learns."""
+    return History()

@@ -1,0 +1,103 @@
+"""A reservation is a promise: with exact durations no job starts later than it was first told, and nobody starves."""
+
+from __future__ import annotations
+
+import random
+
+import mutants
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from random_worlds import OURS, Coming, Make, World, examples, ours, simulate, worlds
+
+from scheduler.model import MILLI, SECOND_US, Job, Node, Queue, Role, Shape
+from scheduler.policy import POLICIES, Policy
+
+POLICY: dict[str, Policy] = {
+    "strandline": OURS,
+    "no ageing": OURS.without(age_limit_us=None),
+    "unsorted": OURS.without(by_share=False, by_duration=False),
+    "conservative": POLICIES["conservative"],
+    "easy": POLICIES["easy"],
+}
+# The load of smaller jobs, and how long it lasts: endless for whoever waits for less.
+_LOAD, _LONG_S, _UNTIL_S = 0.95, 60, 2000
+
+
+def promises_kept(world: World, make: Make = ours, policy: Policy = OURS) -> None:
+    """Whoever was promised a start has started by then."""
+    past = simulate(world, policy, make)
+    late = {j: (past.started.get(j), at) for j, at in past.promised.items() if past.started.get(j, 1 << 60) > at}
+    assert not late
+
+
+@pytest.mark.parametrize("name", POLICY)
+def test_no_reserved_job_starts_later_than_promised(name: str) -> None:
+    @examples(80)
+    @given(worlds())
+    def holds(world: World) -> None:
+        promises_kept(world, ours, POLICY[name])
+
+    holds()
+
+
+def test_a_late_start_shows_where_backfill_ignores_reservations() -> None:
+    mutants.fails_on(worlds(), lambda world: promises_kept(world, mutants.unreserved))
+
+
+# GPUs of the nodes, seed of the load, weight of the big job's queue, when it comes (s).
+Crowd = tuple[list[int], int, int, int]
+crowds: st.SearchStrategy[Crowd] = st.tuples(
+    st.lists(st.sampled_from([2, 4]), min_size=1, max_size=3), st.integers(0, 1 << 30), st.integers(0, 2),
+    st.integers(50, 300),
+)  # fmt: skip
+
+
+def crowd_of(crowd: Crowd) -> World:
+    """An endless load of smaller jobs, and among them one that needs the whole fleet."""
+    sizes, seed, weight, at_s = crowd
+    nodes = tuple(Node(f"n{i}", "A", gpus) for i, gpus in enumerate(sizes))
+    draw = random.Random(seed)
+    coming, at, k = [], 0.0, 0
+    while at < _UNTIL_S:
+        gpus, run = draw.randint(1, max(sum(sizes) // 4, 1)), draw.randint(1, _LONG_S)
+        job = Job(f"s{k:05d}", "t", "small", (Role("w", Shape(MILLI), gpus),), int(at) * SECOND_US)
+        coming.append(Coming(job, run, run))
+        at += gpus * run / (_LOAD * sum(sizes))
+        k += 1
+    whole = tuple(Role(n.name, Shape(n.gpus * MILLI), 1) for n in nodes)
+    big = Coming(Job("big", "t", "big", whole, at_s * SECOND_US), 30, 30)
+    return World(nodes, (Queue("small"), Queue("big", weight)), ()).with_jobs([*coming, big])
+
+
+def nobody_starves(crowd: Crowd, policy: Policy = OURS, make: Make = ours) -> None:
+    """The big job starts within age limit + longest remaining run + aged work ahead / capacity."""
+    world = crowd_of(crowd)
+    total = sum(n.gpus for n in world.nodes)
+    past = simulate(world, policy, make)
+    big = next(c for c in world.coming if c.job.job_id == "big")
+    aged_at = big.at_s + OURS.age_limit_us // SECOND_US  # type: ignore[operator]
+    ahead = sum(
+        c.run_s * c.job.gpu_milli // MILLI
+        for c in world.coming
+        if c.at_s <= big.at_s and c is not big and past.started.get(c.job.job_id, 1 << 60) >= aged_at
+    )
+    assert past.started.get("big", 1 << 60) <= aged_at + _LONG_S + -(-ahead // total)
+
+
+def test_a_big_job_starts_among_endless_smaller_ones() -> None:
+    @examples(8)
+    @given(crowds)
+    def holds(crowd: Crowd) -> None:
+        nobody_starves(crowd)
+
+    holds()
+
+
+def test_it_starves_without_reservations() -> None:
+    mutants.fails_on(crowds, lambda crowd: nobody_starves(crowd, make=mutants.unreserved))
+
+
+def test_it_starves_in_a_plain_order() -> None:
+    shortest_first = OURS.without(backfill="none", age_limit_us=None, by_share=False)
+    mutants.fails_on(crowds, lambda crowd: nobody_starves(crowd, shortest_first))
