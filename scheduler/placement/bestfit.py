@@ -28,8 +28,11 @@ def place(cluster: Cluster, ask: Ask, room: Room) -> Placement | None:
 
 
 def on_nodes(cluster: Cluster, ask: Ask, nodes: Sequence[int], room: Room) -> Placement | None:
-    """Places for the whole ask with every pod on a given node, roles and pods in order; None where they do not fit."""
-    state = _State(cluster, room, cluster.is_schedulable & cluster.of_flavor[ask.flavor])
+    """Places for the whole ask with every pod on a given node, roles and pods in order; None where they do not fit.
+
+    Shares go on devices that nobody else uses: these a plan counts on.
+    """
+    state = _State(cluster, room, cluster.is_schedulable & cluster.of_flavor[ask.flavor], is_apart=True)
     pods: list[PodPlace] = []
     wanted = iter(nodes)
     for r, role in enumerate(ask.job.roles):
@@ -92,15 +95,15 @@ class _State:
     `room[n]`: untouched devices, -1 on nodes that may not be used. `spare[n]`: what reservations leave, see `Room`.
     """
 
-    def __init__(self, cluster: Cluster, room: Room, usable: np.ndarray) -> None:
-        self.cluster, self.usable = cluster, usable
+    def __init__(self, cluster: Cluster, room: Room, usable: np.ndarray, *, is_apart: bool = False) -> None:
+        self.cluster, self.usable, self.is_apart = cluster, usable, is_apart
         self.room = np.where(usable, np.minimum(room.whole, cluster.whole), -1)
         self.spare = None if room.is_costless is None or room.spare is None else room.spare.copy()
         self.is_costless = room.is_costless
         self.cpu, self.memory = room.cpu, room.memory
         self.is_copied = False
         self.rows: dict[int, np.ndarray] = {}
-        # Devices whose cost the gang has paid already.
+        # Devices that the gang's own shares are on and whose cost is paid.
         self.paid: set[tuple[int, int]] = set()
 
     def pick(self, shape: Shape, on: int | None = None) -> tuple[int, tuple[tuple[int, int], ...]] | None:
@@ -166,6 +169,8 @@ class _State:
         """Devices of a node that a share may go on."""
         row = self.rows.get(node, self.cluster.device_free[node])
         fits = np.flatnonzero((row >= milli) & ((row < MILLI) | (self.room[node] > 0)))
+        if self.is_apart:
+            return np.array([d for d in fits if row[d] == MILLI or (node, int(d)) in self.paid], dtype=np.int64)
         if self.is_costless is None or self.spare is None or self.spare[node] > 0:
             return fits
         return np.array([d for d in fits if row[d] < MILLI and self._is_costless(node, int(d))], dtype=np.int64)
