@@ -20,7 +20,7 @@ import numpy as np
 from scheduler.cycle import Scheduler
 from scheduler.decisions import Decisions
 from scheduler.estimates.arrivals import Known
-from scheduler.estimates.remaining import RunTimes
+from scheduler.estimates.remaining import Lengths, RunTimes
 from scheduler.lifecycle import backoff_us
 from scheduler.model import HOUR_US, SECOND_US, Job
 from scheduler.reservations import FOREVER
@@ -29,7 +29,7 @@ from scheduler.reservations import FOREVER
 NEVER = FOREVER
 _END, _KILL, _AGAIN, _WAKE = range(4)
 # Run times drawn at once for simulated arrivals of one team and size.
-_BATCH = 256
+_BATCH = 64
 
 
 @dataclass(frozen=True)
@@ -69,14 +69,13 @@ def starts(
     holds = sorted(scheduler.holds, key=lambda h: h.job.job_id)
     jobs = [g.job for g in gangs] + [w.job for w in waiting] + [h.job for h in holds]
     elapsed = [now - g.begun_us for g in gangs] + [0] * (len(waiting) + len(holds))
-    rest = beliefs.times.rest(jobs, elapsed, reach.replicas, rng, now)
-    streams = rng.spawn(reach.replicas)
     found = {job_id: np.full(reach.replicas, NEVER, dtype=np.int64) for job_id in sorted(targets)}
-    for k in range(reach.replicas):
+    for k, stream in enumerate(rng.spawn(reach.replicas)):
         # Bytes of our own state, written above: nothing foreign is read, and no field can be forgotten.
         copy: Scheduler = pickle.loads(state)  # noqa: S301
-        durations = {job.job_id: int(rest[i, k]) for i, job in enumerate(jobs)}
-        run = _Run(copy, now, reach, durations, _Coming(beliefs, streams[k], now))
+        lengths = beliefs.times.future(stream, now)
+        rest = dict(zip((j.job_id for j in jobs), map(int, lengths.rest(jobs, elapsed)), strict=True))
+        run = _Run(copy, now, reach, rest, _Coming(beliefs, lengths, stream.spawn(1)[0]))
         for job_id, start in run.until_started(set(found)).items():
             found[job_id][k] = start
     return found
@@ -85,9 +84,9 @@ def starts(
 class _Coming:
     """Simulated arrivals of one run, with their run times."""
 
-    def __init__(self, beliefs: Beliefs, rng: np.random.Generator, now: int) -> None:
-        self.beliefs, self.rng, self.now = beliefs, rng, now
-        self._jobs: Iterator[Job] = beliefs.arrivals.future(rng.spawn(1)[0], "~")
+    def __init__(self, beliefs: Beliefs, lengths: Lengths, rng: np.random.Generator) -> None:
+        self.beliefs, self.lengths = beliefs, lengths
+        self._jobs: Iterator[Job] = beliefs.arrivals.future(rng, "~")
         self.next: Job | None = next(self._jobs, None)
         self._drawn: dict[tuple[str, int], list[int]] = {}
         self._predicted: dict[tuple[str, int], int] = {}
@@ -99,7 +98,7 @@ class _Coming:
         self.next = next(self._jobs, None)
         key = (job.team, job.gpu_milli)
         if not self._drawn.get(key):
-            self._drawn[key] = list(map(int, self.beliefs.times.rest([job], [0], _BATCH, self.rng, self.now)[0]))
+            self._drawn[key] = list(map(int, self.lengths.rest([job] * _BATCH, [0] * _BATCH)))
             self._predicted[key] = self.beliefs.predict(job)
         return job, self._predicted[key], self._drawn[key].pop()
 

@@ -26,8 +26,11 @@ def _times(*lengths_s: int, running_s: tuple[int, ...] = ()) -> tuple[RunTimes, 
 
 
 def _rest(times: RunTimes, now: int, elapsed_s: int, **more: int) -> np.ndarray:
-    drawn = times.rest([job("x", **more)], [elapsed_s * SECOND_US], 4000, np.random.default_rng(1), now)
-    return drawn[0] / SECOND_US
+    count = 4000
+    drawn = times.future(np.random.default_rng(1), now).rest(
+        [job("x", **more)] * count, [elapsed_s * SECOND_US] * count
+    )
+    return drawn / SECOND_US
 
 
 def test_what_is_left_is_drawn_from_runs_that_lasted_longer() -> None:
