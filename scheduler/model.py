@@ -115,6 +115,11 @@ class Job:
         return sum(r.least * r.shape.gpu_milli for r in self.roles)
 
     @cached_property
+    def widest(self) -> int:
+        """Whole devices of its largest pod."""
+        return max(r.shape.gpus for r in self.roles)
+
+    @cached_property
     def full_counts(self) -> tuple[int, ...]:
         """Pods of each role as asked."""
         return tuple(r.count for r in self.roles)

@@ -107,7 +107,7 @@ class Book:
         if not kept:
             return cluster.room()
         base = vector(cluster.whole, cluster.cpu, cluster.memory, has_hosts=self.running.has_hosts)
-        spare = Spare(kept, base, self.running.believed(now, gone))
+        spare = Spare(Flat(kept), base, self.running.believed(now, gone))
         spare.free = np.maximum(spare.free, 0)
         return self._room(cluster, spare, now, end_us)
 
@@ -121,16 +121,18 @@ class Book:
 
     def _spare_now(self, now: int) -> Spare:
         if self._spare is None or self._spare.now != now:
-            self._spare = Spare(list(self.reservations.values()), self._base(), self.running.believed(now), now)
+            self._spare = Spare(self._kept_flat(), self._base(), self.running.believed(now), now)
         return self._spare
 
     def holds(self, reservation: Reservation, now: int) -> bool:
         """Whether its nodes are still believed to be free at its start, beside all other reservations."""
         if reservation.start_us < now:
             return False
+        entries = reservation.needed[0]
+        if not len(entries):
+            return True
         spare = self._spare_now(now)
-        at_start = spare.free[spare.starts.index(reservation.start_us)]
-        return bool((at_start[reservation.need > 0] >= 0).all())
+        return bool((spare.free[spare.starts.index(reservation.start_us), entries] >= 0).all())
 
     def plan(
         self, ask: Ask, now: int, duration_us: int, before_us: int = FOREVER, accepts: Accepts | None = None

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -38,18 +39,24 @@ class Reservation:
     reason: Literal["order", "preemptor"] = "order"
     nodes: tuple[int, ...] = ()
 
+    @cached_property
+    def needed(self) -> tuple[np.ndarray, np.ndarray]:
+        """(entries of the vector that it needs, how much of each)."""
+        where = np.flatnonzero(self.need)
+        return where, self.need[where]
+
 
 class Flat:
     """All reservations as arrays, one item for every entry of a vector that one needs."""
 
     def __init__(self, kept: Sequence[Reservation]) -> None:
-        where = [np.flatnonzero(r.need) for r in kept]
+        where = [r.needed[0] for r in kept]
         sizes = [len(w) for w in where]
         none = np.zeros(0, dtype=np.int64)
         self.index = {r.job.job_id: i for i, r in enumerate(kept)}
         self.owner = np.repeat(np.arange(len(kept)), sizes)
         self.entry = np.concatenate([none, *where])
-        self.amount = np.concatenate([none, *(r.need[w] for r, w in zip(kept, where, strict=True))])
+        self.amount = np.concatenate([none, *(r.needed[1] for r in kept)])
         self.starts = np.repeat(np.array([r.start_us for r in kept], dtype=np.int64), sizes)
         self.ends = np.repeat(np.array([r.end_us for r in kept], dtype=np.int64), sizes)
 
@@ -57,18 +64,20 @@ class Flat:
 class Spare:
     """What is left at the start of each reservation beside all of them: the vector `free[k]` at `starts[k]`."""
 
-    def __init__(self, kept: Sequence[Reservation], base: np.ndarray, believed: Believed, now: int = 0) -> None:
+    def __init__(self, kept: Flat, base: np.ndarray, believed: Believed, now: int = 0) -> None:
         self.now = now
-        self.starts = sorted({r.start_us for r in kept})
-        at = np.array(self.starts, dtype=np.int64)
+        at = np.unique(kept.starts)
+        self.starts: list[int] = at.tolist()
         entries, amounts, ends = believed
         self.free = np.zeros((len(at), len(base)), dtype=np.int64)
         place = np.searchsorted(at, ends)
         comes = place < len(at)
         np.add.at(self.free, (place[comes], entries[comes]), amounts[comes])
+        begins, ends = np.searchsorted(at, kept.starts), np.searchsorted(at, kept.ends)
+        np.add.at(self.free, (begins, kept.entry), -kept.amount)
+        over = ends < len(at)
+        np.add.at(self.free, (ends[over], kept.entry[over]), kept.amount[over])
         self.free = np.cumsum(self.free, axis=0) + base
-        for r in kept:
-            self.free[self._active(r)] -= r.need
         self._lowest: np.ndarray | None = None
 
     def _active(self, reservation: Reservation) -> slice:

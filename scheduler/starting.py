@@ -43,7 +43,8 @@ class Starting(State):
             if not self.may_hold(job, demand(job, full(job), flavor)):
                 continue
             reason = "no_room"
-            if job.gpu_milli > self.cluster.free_milli:
+            # Most often nothing is free, and this tells it without a look at nodes and reservations.
+            if job.gpu_milli > self.cluster.free_milli or job.widest > self.cluster.whole.max(initial=0):
                 continue
             if (placement := self._place(waiting, full(job), flavor, now)) is not None:
                 return placement
