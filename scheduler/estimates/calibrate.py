@@ -1,10 +1,12 @@
 """Estimates corrected by how earlier ones came out, by size class.
 
-An estimate's score is log((waited + 1 min) / (estimated + 1 min)), that of P50 and that of P90 apart; their recent 0.5-
-and 0.9-quantiles are the factors for the next (conformalized quantile regression, Romano, Patterson and Candès, NeurIPS
-2019, in ratios). Jobs that still wait count too, as scores at least as large as now (Kaplan-Meier): those that have
-started already are the lucky ones, and on them alone every factor would be too small. Belongs here: factors. Not here:
-what is corrected (`forward.py`).
+An estimate's score is log((waited + 4 h) / (estimated + 4 h)), that of P50 and that of P90 apart; their recent 0.5- and
+0.9-quantiles are the factors for the next (conformalized quantile regression, Romano, Patterson and Candès, NeurIPS
+2019). The four hours make it a ratio where waits are long and a difference where they are short: a job that was told a
+minute and waited an hour says nothing like sixty times as long about one that was told a day. Jobs that still wait
+count too, as scores at least as large as now (Kaplan-Meier): those that have started already are the lucky ones, and on
+them alone every factor would be too small. A few scores of an estimate that is right stand for the time before there
+are any. Belongs here: factors. Not here: what is corrected (`forward.py`).
 """
 
 from __future__ import annotations
@@ -13,16 +15,20 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
-from scheduler.model import SECOND_US
+from scheduler.model import HOUR_US
 
-# Scores of one class that tell about the next, and how few of them are too few to be believed without the others'.
-KEPT = 150
-ENOUGH = 20
-_FLOOR_US = 60 * SECOND_US
-_MOST = math.log(50.0)
+# Scores of one class that tell about the next.
+KEPT = 80
+_SOFT_US = 4 * HOUR_US
+_MOST = 3.0
+# Scores that stand for the time before there are any: normal quantiles of this deviation, around the level.
+_DEVIATION = 0.3
+_NORMAL = np.array([NormalDist().inv_cdf((i + 0.5) / 20) for i in range(20)])
+_AT_LEVEL = {level: NormalDist().inv_cdf(level) for level in (0.5, 0.9)}
 
 
 @dataclass(eq=False)
@@ -66,24 +72,19 @@ class Calibration:
     def corrected(self, size_class: str, raw50_us: int, raw90_us: int, now: int) -> tuple[int, int]:
         """P50 and P90 of the wait (us), P90 not below P50."""
         known = list(self._told.get(size_class, ()))
-        if sum(t.waited_us is not None for t in known) < ENOUGH:
-            known = [t for name in sorted(self._told) for t in self._told[name]]
-        if sum(t.waited_us is not None for t in known) < ENOUGH:
-            return raw50_us, max(raw50_us, raw90_us)
         waits = [t.waited_us if t.waited_us is not None else now - t.at_us for t in known]
-        is_open = np.array([t.waited_us is None for t in known])
-        p50 = _scaled(raw50_us, quantile(_scores(waits, [t.raw50_us for t in known]), is_open, 0.5))
-        p90 = _scaled(raw90_us, quantile(_scores(waits, [t.raw90_us for t in known]), is_open, 0.9))
+        is_open = np.array([t.waited_us is None for t in known], dtype=bool)
+        p50 = _corrected(raw50_us, waits, [t.raw50_us for t in known], is_open, 0.5)
+        p90 = _corrected(raw90_us, waits, [t.raw90_us for t in known], is_open, 0.9)
         return p50, max(p50, p90)
 
 
-def _scores(waits: Sequence[int], estimates: Sequence[int]) -> np.ndarray:
-    return np.log(np.asarray(waits) + _FLOOR_US) - np.log(np.asarray(estimates) + _FLOOR_US)
-
-
-def _scaled(raw_us: int, factor: float) -> int:
-    bounded = min(max(factor, -_MOST), _MOST)
-    return max(round((raw_us + _FLOOR_US) * math.exp(bounded)) - _FLOOR_US, 0)
+def _corrected(raw_us: int, waits: Sequence[int], estimates: Sequence[int], is_open: np.ndarray, level: float) -> int:
+    prior = (_NORMAL - _AT_LEVEL[level]) * _DEVIATION
+    scores = np.log(np.asarray(waits) + _SOFT_US) - np.log(np.asarray(estimates) + _SOFT_US)
+    is_censored = np.concatenate([is_open, np.zeros(len(prior), dtype=bool)])
+    factor = quantile(np.concatenate([scores, prior]), is_censored, level)
+    return max(round((raw_us + _SOFT_US) * math.exp(min(max(factor, -_MOST), _MOST))) - _SOFT_US, 0)
 
 
 def quantile(values: np.ndarray, is_censored: np.ndarray, level: float) -> float:

@@ -41,7 +41,7 @@ class Reach:
 
     seed: int = 1
     replicas: int = 8
-    horizon_us: int = 7 * 24 * HOUR_US
+    horizon_us: int = 4 * 24 * HOUR_US
     least_step_us: int = 15 * SECOND_US
     steps: int = 30
 

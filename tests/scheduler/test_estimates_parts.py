@@ -124,17 +124,24 @@ def test_quantile_of_censored_values() -> None:
 
 
 def test_scores_come_in_when_jobs_start_and_those_that_wait_count() -> None:
-    told, minute = Calibration(), 60 * SECOND_US
+    told, hour = Calibration(), HOUR_US
     for i in range(60):
-        told.told(f"j{i}", "1", 0, 9 * minute, 9 * minute)
-    assert told.corrected("1", 9 * minute, 9 * minute, 1) == (9 * minute, 9 * minute)
+        told.told(f"j{i}", "1", 0, 9 * hour, 9 * hour)
+    before = told.corrected("1", 9 * hour, 9 * hour, 1)
     for i in range(60):
-        told.started(f"j{i}", 19 * minute)
-    p50, p90 = told.corrected("1", 9 * minute, 9 * minute, 20 * minute)
-    assert p50 == p90 == 19 * minute
+        told.started(f"j{i}", 19 * hour)
+    p50, p90 = told.corrected("1", 9 * hour, 9 * hour, 20 * hour)
+    assert before[0] < p50 == pytest.approx(19 * hour)
+    assert p90 == p50
     for i in range(60):
-        told.told(f"w{i}", "1", 20 * minute, 9 * minute, 9 * minute)
-    assert told.corrected("1", 9 * minute, 9 * minute, 200 * minute)[1] > 19 * minute
+        told.told(f"w{i}", "1", 20 * hour, 9 * hour, 9 * hour)
+    assert told.corrected("1", 9 * hour, 9 * hour, 200 * hour)[1] > p90
+
+
+def test_the_first_estimates_stand_about_as_they_are() -> None:
+    p50, p90 = Calibration().corrected("1", 9 * HOUR_US, 18 * HOUR_US, 0)
+    assert p50 == pytest.approx(9 * HOUR_US, rel=0.1)
+    assert p90 == pytest.approx(18 * HOUR_US, rel=0.1)
 
 
 def test_covered_as_often_as_told_on_steady_waits() -> None:
