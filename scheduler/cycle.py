@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
 
 from scheduler import contract, order, quota
 from scheduler.cluster import Cluster
@@ -18,7 +21,7 @@ from scheduler.model import Ask, Job, demand, full, least
 from scheduler.pending import Bucket, BucketKey, Waiting, bucket_key
 from scheduler.placement import Placer
 from scheduler.policy import Policy
-from scheduler.reservations import FOREVER
+from scheduler.reservations import FOREVER, Reservation
 from scheduler.reserving import Reserving
 from scheduler.usage import Usage
 
@@ -113,10 +116,15 @@ class Scheduler(Reserving):
     def _reserved(self, now: int, done: Decisions) -> None:
         """Start reserved jobs that fit now; move the others' reservations forward where a better plan harms nobody."""
         held = [self.pending.waiting[job_id] for job_id in self.book.reservations]
+        barred = self.book.nothing()
         for waiting in sorted(held, key=lambda w: order.key(w, self.usage, self.policy, now)):
             if self._start(waiting, now, done):
                 continue
             known = self.book.reservations[waiting.job.job_id]
+            if (late := self._late(known, barred, now)) is not None:
+                barred += late.need
+                self.book.set(late)
+                continue
             holds = self.book.holds(known, now) and self.ahead.supports(known, now)
             before = known.start_us if holds else FOREVER
             run_us = known.end_us - known.start_us
@@ -125,6 +133,18 @@ class Scheduler(Reserving):
                 self.book.set(better)
                 if better.start_us <= now:
                     self._start(waiting, now, done)
+
+    def _late(self, known: Reservation, barred: np.ndarray, now: int) -> Reservation | None:
+        """For an aged job whose promise has passed: its reservation, from now on, on the nodes that it has.
+
+        Predictions were wrong, and may be wrong again: nothing more starts on these nodes, so that it waits for no
+        longer than the longest run there. None where it is not late, or where its nodes are barred for others.
+        """
+        limit = self.policy.age_limit_us
+        if limit is None or now - known.job.submit_us < limit or now < known.promised_us:
+            return None
+        late = replace(known, start_us=now, end_us=now + known.end_us - known.start_us, is_late=True)
+        return late if self.book.could_hold(barred + late.need) and self.ahead.supports(late, now) else None
 
     def _queue(self, now: int, done: Decisions, buckets: Iterable[Bucket]) -> None:
         """The whole queue in order: critical jobs, aged ones by submission, then the rest."""
@@ -164,7 +184,9 @@ class Scheduler(Reserving):
                 following = bucket.first if is_first and bucket.places else self._shorter(bucket, waiting, now)
             else:
                 self._may_reserve(waiting, now, done)
-                following = self._shorter(bucket, waiting, now)
+                # One with a reservation is not the head, so the next of the bucket may be.
+                is_open = self.head is None and waiting.job.job_id in self.book.reservations
+                following = bucket.next(waiting) if is_open else self._shorter(bucket, waiting, now)
             if following is not None:
                 heapq.heappush(heap, self._entry(now, i, bucket, following))
 

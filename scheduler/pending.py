@@ -47,13 +47,24 @@ class Bucket:
         """The job to be looked at first."""
         return self.items[self.places[0][2]]
 
+    def next(self, after: Waiting) -> Waiting | None:
+        """The job behind another one, which may be in the bucket no more."""
+        k = self._behind(after)
+        return self.items[self.places[k][2]] if k < len(self.places) else None
+
     def next_within(self, most_us: int, after: Waiting) -> Waiting | None:
-        """The first job behind another of the bucket that is predicted to run no longer than `most_us`."""
+        """The first job behind another one that is predicted to run no longer than `most_us`."""
         if self._predicted is None:
             self._predicted = np.array([self.items[p[2]].predicted_us for p in self.places], dtype=np.int64)
-        behind = bisect_right(self.places, (0, after.job.submit_us, after.job.job_id))
+        behind = self._behind(after)
         short = np.flatnonzero(self._predicted[behind:] <= most_us)
         return self.items[self.places[behind + int(short[0])][2]] if len(short) else None
+
+    def _behind(self, after: Waiting) -> int:
+        # a predicted run time is never 0: where the first place has 0, the bucket is not sorted by it
+        is_by_duration = bool(self.places and self.places[0][0])
+        predicted = after.predicted_us if is_by_duration else 0
+        return bisect_right(self.places, (predicted, after.job.submit_us, after.job.job_id))
 
 
 class Pending:

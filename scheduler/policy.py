@@ -22,9 +22,10 @@ class Policy:
     `backfill`: none (the first job that does not fit blocks all behind it), easy (it gets a reservation that others may
     not delay), conservative (every waiting job gets one, up to `depth`). `age_limit_us`: a job that has waited longer
     comes before all but critical ones, in the order of submission, and gets a reservation of its own. Order switches:
-    `by_priority`, `by_share`, `by_duration`; without any, the order is that of submission. `with_preemption`: jobs of
-    higher rank and owners may have others evicted, none before it has run `min_run_us`, within `budgets`. A gang that
-    has lost pods it needs is stopped after `gang_patience_us`.
+    `by_priority`, `by_share`, `by_duration`; without any, the order is that of submission. Shares are compared in steps
+    of `share_step_ppm`: within one the run time decides (1,000,000: whether a queue holds less than its part, less than
+    two, and so on). `with_preemption`: jobs of higher rank and owners may have others evicted, none before it has run
+    `min_run_us`, within `budgets`. A gang that has lost pods it needs is stopped after `gang_patience_us`.
     """
 
     name: str
@@ -34,7 +35,7 @@ class Policy:
     by_duration: bool = True
     age_limit_us: int | None = 12 * HOUR_US
     half_life_us: int | None = None
-    share_step_ppm: int = 1
+    share_step_ppm: int = 1_000_000
     depth: int = 500
     is_sticky: bool = True
     with_preemption: bool = True

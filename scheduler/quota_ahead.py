@@ -94,12 +94,15 @@ class Ahead:
         return known[r.job.job_id]
 
     def _computed(self, r: Reservation, now: int) -> _Held:
-        """What the start of a reservation changes: gangs have ended, others that are reserved run."""
+        """What the start of a reservation changes: gangs have ended, others that are reserved run.
+
+        One that is late waits for all of them, whatever is believed.
+        """
         change: _Held = {}
         for name in self.state.usage.queues:
             if self._is_kin(r.job.queue, name):
                 for gang in self.state.gangs.of_queue(name):
-                    if gang.believed_us(now) <= r.start_us:
+                    if r.is_late or gang.believed_us(now) <= r.start_us:
                         _add(change, name, gang.amounts, -1)
         for other in self.state.book.reservations.values():
             if other.job.job_id != r.job.job_id and other.start_us <= r.start_us < other.end_us:

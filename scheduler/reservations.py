@@ -43,6 +43,8 @@ class Book:
         self.held: dict[str, Reservation] = {}
         # CPU and memory that leaving gangs will give back to holds and to nobody else; None: nothing.
         self.owed: np.ndarray | None = None
+        empty = cluster.emptied()
+        self._total = vector(empty.whole, empty.cpu, empty.memory, has_hosts=running.has_hosts)
         self._spare: Spare | None = None
         self._flat: Flat | None = None
 
@@ -101,6 +103,15 @@ class Book:
         free = np.ones(self.cluster.device_free.shape, dtype=bool)
         free[nodes, devices] = np.searchsorted(spare.starts, ends) >= bisect_left(spare.starts, end_us)
         return free
+
+    def nothing(self) -> np.ndarray:
+        """The vector of no need."""
+        return np.zeros(len(self._base()), dtype=np.int64)
+
+    def could_hold(self, need: np.ndarray) -> bool:
+        """Whether the nodes that are schedulable, empty, could hold a need."""
+        open_nodes = np.tile(self.cluster.is_schedulable, len(need) // max(len(self.cluster.nodes), 1))
+        return bool((need <= np.where(open_nodes, self._total, 0)).all())
 
     def beside(self, kept: Sequence[Reservation], cluster: Cluster, gone: Iterable[str], now: int, end_us: int) -> Room:
         """What a job running until `end_us` could take of a cluster that `gone` have left, beside some reservations."""

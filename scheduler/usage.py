@@ -36,6 +36,7 @@ class Usage:
         self.queues = dict(queues)
         self.capacity = dict(capacity)
         self.half_life_us = half_life_us
+        self.weights = sum(q.weight for q in queues.values())
         self.held: dict[str, dict[Kind, int]] = {name: {} for name in queues}
         self.promised: dict[str, dict[Kind, int]] = {}
         self._decayed: dict[tuple[str, Kind], _Decayed] = {}
@@ -91,9 +92,10 @@ class Usage:
         return not any(self.held.values()) and not any(self.promised.values())
 
     def share_ppm(self, queue: str, now: int) -> int:
-        """The queue's dominant share of the fleet over its weight, in millionths: the largest over all kinds.
+        """The queue's dominant share of the fleet over its part of all weights, in ppm: the largest of all kinds.
 
-        With a half-life it is the decayed mean holding instead of the present one. Weight 0: `LAST` and more, by use.
+        1,000,000: it holds just the part that its weight is of all weights. With a half-life it is the decayed mean
+        holding instead of the present one. Weight 0: `LAST` and more, by use.
         """
         largest = 0
         if self.half_life_us:
@@ -106,4 +108,4 @@ class Usage:
                 if self.capacity.get(kind):
                     largest = max(largest, amount * PPM // self.capacity[kind])
         weight = self.queues[queue].weight
-        return largest // weight if weight > 0 else LAST + largest
+        return largest * self.weights // weight if weight > 0 else LAST + largest

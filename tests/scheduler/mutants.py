@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from scheduler.model import Ask, Job, Kind, Placement
 from scheduler.pending import Bucket, Waiting
 from scheduler.placement.bestfit import place
 from scheduler.policy import Policy
+from scheduler.reservations import Reservation
 from scheduler.room import Room
 from scheduler.usage import Usage
 
@@ -162,3 +164,13 @@ def by_name(cluster: Cluster, usage: Usage, policy: Policy) -> Scheduler:
         return None if is_wrong else found
 
     return Scheduler(cluster, usage, policy, favouring)
+
+
+class _PlanningAnew(Scheduler):
+    def _late(self, known: Reservation, barred: np.ndarray, now: int) -> Reservation | None:
+        return None
+
+
+def planning_anew(cluster: Cluster, usage: Usage, policy: Policy) -> Scheduler:
+    """A reservation whose start has passed is planned anew, and backfill goes on until then."""
+    return _PlanningAnew(cluster, usage, policy, place)

@@ -98,7 +98,8 @@ class NaiveQueue:
         if self._is_aged(name, now):
             return (not is_critical, 0, job.submit_us, job.job_id)
         share, weight = self.held[job.queue] * PPM // self.total, self.weight[job.queue]
-        ordered = (0, share // weight) if weight else (1, share)
+        step = policy.share_step_ppm
+        ordered = (0, share * sum(self.weight.values()) // weight // step) if weight else (1, share // step)
         return (
             not is_critical,
             1,

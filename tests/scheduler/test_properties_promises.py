@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from dataclasses import replace
 
 import mutants
 import pytest
@@ -70,9 +72,16 @@ def crowd_of(crowd: Crowd) -> World:
     return World(nodes, (Queue("small"), Queue("big", weight)), ()).with_jobs([*coming, big])
 
 
-def nobody_starves(crowd: Crowd, policy: Policy = OURS, make: Make = ours) -> None:
-    """The big job starts within age limit + longest remaining run + aged work ahead / capacity."""
+def nobody_starves(
+    crowd: Crowd, policy: Policy = OURS, make: Make = ours, guess: Callable[[int], int] | None = None
+) -> None:
+    """The big job starts within age limit + longest remaining run + aged work ahead / capacity.
+
+    Where run times are guessed, the wait for what is believed to remain comes first; it counts from the promise.
+    """
     world = crowd_of(crowd)
+    if guess is not None:
+        world = world.with_jobs([replace(c, predicted_s=guess(c.run_s)) for c in world.coming])
     total = sum(n.gpus for n in world.nodes)
     past = simulate(world, policy, make)
     big = next(c for c in world.coming if c.job.job_id == "big")
@@ -82,7 +91,8 @@ def nobody_starves(crowd: Crowd, policy: Policy = OURS, make: Make = ours) -> No
         for c in world.coming
         if c.at_s <= big.at_s and c is not big and past.started.get(c.job.job_id, 1 << 60) >= aged_at
     )
-    assert past.started.get("big", 1 << 60) <= aged_at + _LONG_S + -(-ahead // total)
+    begin = aged_at if guess is None else max(aged_at, past.promised.get("big", 0))
+    assert past.started.get("big", 1 << 60) <= begin + _LONG_S + -(-ahead // total)
 
 
 def test_a_big_job_starts_among_endless_smaller_ones() -> None:
@@ -92,6 +102,28 @@ def test_a_big_job_starts_among_endless_smaller_ones() -> None:
         nobody_starves(crowd)
 
     holds()
+
+
+GUESSES: dict[str, Callable[[int], int]] = {
+    "always short": lambda _: 1,
+    "a quarter": lambda run: max(run // 4, 1),
+    "wrong way": lambda run: _LONG_S + 1 - run,
+    "five times": lambda run: 5 * run,
+}
+
+
+@pytest.mark.parametrize("name", GUESSES)
+def test_a_big_job_starts_though_run_times_are_guessed_wrong(name: str) -> None:
+    @examples(4)
+    @given(crowds)
+    def holds(crowd: Crowd) -> None:
+        nobody_starves(crowd, guess=GUESSES[name])
+
+    holds()
+
+
+def test_it_starves_where_a_late_reservation_is_planned_anew() -> None:
+    mutants.fails_on(crowds, lambda crowd: nobody_starves(crowd, make=mutants.planning_anew, guess=lambda _: 1))
 
 
 def test_it_starves_without_reservations() -> None:

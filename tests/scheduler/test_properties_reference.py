@@ -24,6 +24,7 @@ from scheduler.reservations import devices_by_node
 POLICY: dict[str, Policy] = {
     "strandline": OURS,
     "no ageing": OURS.without(age_limit_us=None),
+    "fine shares": OURS.without(share_step_ppm=1),
     "no duration": OURS.without(by_duration=False),
     "by submission": OURS.without(by_duration=False, by_share=False),
     "fifo": POLICIES["fifo"],
