@@ -61,7 +61,7 @@ def test_help_is_quick_and_names_only_what_works(tmp_path: Path) -> None:
     text = strandline("--help", cwd=tmp_path).stdout.decode()
     # Under a second on an idle machine; the allowance is for tests that run beside others.
     assert time.perf_counter() - begun < 5
-    for later in ("prices", "bills", "forecast", "queue", "scheduler", "replay", "close"):
+    for later in ("forecast", "plan", "scheduler", "series"):
         assert f" {later} " not in text
 
 
