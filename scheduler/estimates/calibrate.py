@@ -71,7 +71,7 @@ class Calibration:
 
     def corrected(self, size_class: str, raw50_us: int, raw90_us: int, now: int) -> tuple[int, int]:
         """P50 and P90 of the wait (us), P90 not below P50."""
-        known = list(self._told.get(size_class, ()))
+        known = [t for t in self._told.get(size_class, ()) if t.at_us < now]
         waits = [t.waited_us if t.waited_us is not None else now - t.at_us for t in known]
         is_open = np.array([t.waited_us is None for t in known], dtype=bool)
         p50 = _corrected(raw50_us, waits, [t.raw50_us for t in known], is_open, 0.5)
