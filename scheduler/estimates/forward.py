@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import heapq
 import pickle
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -115,6 +116,7 @@ class _Run:
     heap: list[tuple[int, int, str, int]] = field(default_factory=list)
     tokens: dict[str, int] = field(default_factory=dict)
     simulated: dict[str, int] = field(default_factory=dict)
+    ghosts: deque[Job] = field(default_factory=deque)
     found: dict[str, int] = field(default_factory=dict)
     jobs: dict[str, tuple[Job, int]] = field(default_factory=dict)
 
@@ -156,6 +158,16 @@ class _Run:
             job, predicted, duration = self.coming.pop()
             self.simulated[job.job_id] = duration
             self.scheduler.submit(job, predicted)
+            self.ghosts.append(job)
+        self._forget_aged(at)
+
+    def _forget_aged(self, at: int) -> None:
+        """A simulated job that would age leaves: whoever is asked about is older, and comes before it from then on."""
+        limit = self.scheduler.policy.age_limit_us
+        while limit is not None and self.ghosts and at - self.ghosts[0].submit_us >= limit:
+            job_id = self.ghosts.popleft().job_id
+            if job_id in self.scheduler.pending.waiting:
+                self.scheduler.withdraw(job_id)
 
     def _leave(self, job_id: str, kind: int, at: int) -> None:
         """A gang ends, or goes for others and comes again; its run time is then what it was."""
