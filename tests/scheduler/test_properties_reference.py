@@ -63,8 +63,8 @@ def decides_alike(world: World, make: Make = ours, policy: Policy = OURS) -> Non
     assert found == naive(world, policy)
 
 
-# Known difference, open: under our own policy and its switches the cycle may pass a job that the plain queue starts first, where two of
-# one queue fit alike; a random example shows it in some runs only.
+# Known difference, open: under our own policy and its switches the cycle may pass a job that the plain queue starts
+# first, where two of one queue fit alike; a random example shows it in some runs only.
 UNSETTLED = tuple(n for n in POLICY if n not in ("fifo", "easy", "conservative"))
 
 
