@@ -1,19 +1,22 @@
 """Estimates corrected by how earlier ones came out, by size class.
 
-An estimate's score is log((waited + 4 h) / (estimated + 4 h)), that of P50 and that of P90 apart; their recent 0.5- and
-0.9-quantiles are the factors for the next (conformalized quantile regression, Romano, Patterson and Candès, NeurIPS
+What the forward run says and the bound on recent waits are mixed in several ways (geometric means). Each mixture is
+corrected on its own: its score is log((waited + 4 h) / (estimated + 4 h)), and the recent 0.5- or 0.9-quantile of
+scores is the factor for its next estimate (conformalized quantile regression, Romano, Patterson and Candès, NeurIPS
 2019). The four hours make it a ratio where waits are long and a difference where they are short: a job that was told a
-minute and waited an hour says nothing like sixty times as long about one that was told a day. Jobs that still wait
-count too, as scores at least as large as now (Kaplan-Meier): those that have started already are the lucky ones, and on
-them alone every factor would be too small. A few scores of an estimate that is right stand for the time before there
-are any. Belongs here: factors. Not here: what is corrected (`forward.py`).
+minute and waited an hour says nothing like sixty times as long about one that was told a day. Of the mixtures that one
+answers whose corrected estimates have lost least of late, for P50 and P90 apart.
+
+Jobs that still wait count too, as scores at least as large as now (Kaplan-Meier): those that have started already are
+the lucky ones, and on them alone every factor would be too small. A few scores of an estimate that is right stand for
+the time before there are any. Belongs here: mixtures and factors. Not here: what is mixed (`forward.py`,
+`fallback.py`).
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -21,24 +24,35 @@ import numpy as np
 
 from scheduler.model import HOUR_US
 
-# Scores of one class that tell about the next.
+# Estimates of one class that tell about the next.
 KEPT = 80
 _SOFT_US = 4 * HOUR_US
 _MOST = 3.0
+# Shares of the bound in the mixtures; without any loss to tell, the first.
+_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_LEVELS = (0.5, 0.9)
 # Scores that stand for the time before there are any: normal quantiles of this deviation, around the level.
 _DEVIATION = 0.3
 _NORMAL = np.array([NormalDist().inv_cdf((i + 0.5) / 20) for i in range(20)])
-_AT_LEVEL = {level: NormalDist().inv_cdf(level) for level in (0.5, 0.9)}
+_AT_LEVEL = {level: NormalDist().inv_cdf(level) for level in _LEVELS}
+
+# P50 and P90 of a wait (us).
+Pair = tuple[int, int]
 
 
 @dataclass(eq=False)
-class _Told:
-    """The first estimate of a job: waits (us) from `at_us` on, and how long it was once it has started."""
+class Answer:
+    """An estimate made at `at_us`: each mixture before and after correction, (weights, 2) logs, and the two chosen."""
 
     at_us: int
-    raw50_us: int
-    raw90_us: int
+    mixed: np.ndarray
+    corrected: np.ndarray
+    chosen: Pair
     waited_us: int | None = None
+
+    def seen_us(self, now: int) -> int:
+        """The wait, or how long it has been so far."""
+        return now - self.at_us if self.waited_us is None else self.waited_us
 
 
 class Calibration:
@@ -46,45 +60,55 @@ class Calibration:
 
     def __init__(self, kept: int = KEPT) -> None:
         self.kept = kept
-        self._told: dict[str, deque[_Told]] = {}
-        self._open: dict[str, _Told] = {}
+        self._told: dict[str, deque[Answer]] = {}
+        self._open: dict[str, tuple[str, Answer]] = {}
 
-    def told(self, job_id: str, size_class: str, at_us: int, raw50_us: int, raw90_us: int) -> None:
+    def told(self, job_id: str, size_class: str, answer: Answer) -> None:
         """A job got its first estimate."""
-        known = self._told.setdefault(size_class, deque(maxlen=self.kept))
-        self._open[job_id] = told = _Told(at_us, raw50_us, raw90_us)
-        known.append(told)
+        self._open[job_id] = (size_class, answer)
+        self._told.setdefault(size_class, deque(maxlen=self.kept)).append(answer)
 
     def started(self, job_id: str, now: int) -> None:
         """It has started; nothing where it never had an estimate."""
-        told = self._open.pop(job_id, None)
-        if told is not None:
-            told.waited_us = now - told.at_us
+        if (found := self._open.pop(job_id, None)) is not None:
+            found[1].waited_us = now - found[1].at_us
 
     def left(self, job_id: str) -> None:
-        """It will not start: it waited as long as it did, which says nothing more."""
-        told = self._open.pop(job_id, None)
-        if told is not None:
-            for known in self._told.values():
-                if told in known:
-                    known.remove(told)
+        """It will not start: how long it waited says nothing."""
+        found = self._open.pop(job_id, None)
+        if found is not None and found[1] in (known := self._told[found[0]]):
+            known.remove(found[1])
 
-    def corrected(self, size_class: str, raw50_us: int, raw90_us: int, now: int) -> tuple[int, int]:
-        """P50 and P90 of the wait (us), P90 not below P50."""
+    def answer(self, size_class: str, raw: Pair, bound: Pair | None, now: int) -> Answer:
+        """The corrected P50 and P90 of a wait, P90 not below P50."""
         known = [t for t in self._told.get(size_class, ()) if t.at_us < now]
-        waits = [t.waited_us if t.waited_us is not None else now - t.at_us for t in known]
+        waits = np.array([t.seen_us(now) for t in known], dtype=np.int64)
         is_open = np.array([t.waited_us is None for t in known], dtype=bool)
-        p50 = _corrected(raw50_us, waits, [t.raw50_us for t in known], is_open, 0.5)
-        p90 = _corrected(raw90_us, waits, [t.raw90_us for t in known], is_open, 0.9)
-        return p50, max(p50, p90)
+        first, second = (np.log(np.array(pair) + _SOFT_US) for pair in (raw, bound or raw))
+        logs = np.array([(1 - w) * first + w * second for w in _WEIGHTS])
+        mixed = np.array([t.mixed for t in known]).reshape(-1, *logs.shape)
+        earlier = np.array([t.corrected for t in known]).reshape(-1, *logs.shape)
+        corrected, chosen = np.zeros_like(logs), []
+        for k, level in enumerate(_LEVELS):
+            for i in range(len(_WEIGHTS)):
+                scores = np.log(waits + _SOFT_US) - mixed[:, i, k]
+                corrected[i, k] = logs[i, k] + _factor(scores, is_open, level)
+            losses = [_loss(waits, is_open, earlier[:, i, k], level) for i in range(len(_WEIGHTS))]
+            best = float(corrected[int(np.argmin(losses)), k])
+            chosen.append(max(round(math.exp(best)) - _SOFT_US, 0))
+        return Answer(now, logs, corrected, (chosen[0], max(chosen)))
 
 
-def _corrected(raw_us: int, waits: Sequence[int], estimates: Sequence[int], is_open: np.ndarray, level: float) -> int:
+def _factor(scores: np.ndarray, is_open: np.ndarray, level: float) -> float:
     prior = (_NORMAL - _AT_LEVEL[level]) * _DEVIATION
-    scores = np.log(np.asarray(waits) + _SOFT_US) - np.log(np.asarray(estimates) + _SOFT_US)
     is_censored = np.concatenate([is_open, np.zeros(len(prior), dtype=bool)])
-    factor = quantile(np.concatenate([scores, prior]), is_censored, level)
-    return max(round((raw_us + _SOFT_US) * math.exp(min(max(factor, -_MOST), _MOST))) - _SOFT_US, 0)
+    return min(max(quantile(np.concatenate([scores, prior]), is_censored, level), -_MOST), _MOST)
+
+
+def _loss(waits: np.ndarray, is_open: np.ndarray, logs: np.ndarray, level: float) -> float:
+    """The pinball loss (us) of earlier estimates; of jobs that still wait what is lost already."""
+    over = waits - (np.exp(logs) - _SOFT_US)
+    return float(np.sum(np.where(over > 0, level * over, np.where(is_open, 0.0, (level - 1.0) * over))))
 
 
 def quantile(values: np.ndarray, is_censored: np.ndarray, level: float) -> float:

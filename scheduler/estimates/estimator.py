@@ -119,12 +119,14 @@ class Estimator:
             raw50, raw90 = (int(waits[-(-len(waits) * tenths // 10) - 1]) for tenths in (5, 9))
             if raw50 >= self.reach.horizon_us:
                 continue
-            p50, p90 = self.calibration.corrected(known.size_class, raw50, raw90, now)
+            bound = None if known.bound50_us is None else (known.bound50_us, known.bound90_us or 0)
+            answer = self.calibration.answer(known.size_class, (raw50, raw90), bound, now)
             found[job.job_id] = replace(
-                known, method="forward", p50_us=now + p50, p90_us=now + p90, raw50_us=raw50, raw90_us=raw90, reason=""
-            )
+                known, method="forward", reason="", raw50_us=raw50, raw90_us=raw90,
+                p50_us=now + answer.chosen[0], p90_us=now + answer.chosen[1],
+            )  # fmt: skip
             if job.job_id not in self._first:
-                self.calibration.told(job.job_id, known.size_class, now, raw50, raw90)
+                self.calibration.told(job.job_id, known.size_class, answer)
 
     def _bounded(self, known: Estimate, now: int) -> Estimate:
         bounds = [self.bounds.bound(known.size_class, q) for q in (0.5, 0.9)]
