@@ -54,8 +54,12 @@ class Book:
 
     def set(self, reservation: Reservation) -> None:
         """Make or replace the reservation of a job."""
+        known = self.reservations.get(reservation.job.job_id)
         self.reservations[reservation.job.job_id] = reservation
-        self._flat = None
+        if self._flat is not None and known is not None and known.need is reservation.need:
+            self._flat.move(reservation)
+        else:
+            self._flat = None
         self.changed()
 
     def drop(self, job_id: str) -> Reservation | None:

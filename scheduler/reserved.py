@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Literal
 
 import numpy as np
@@ -56,11 +57,18 @@ class Flat:
         sizes = [len(w) for w in where]
         none = np.zeros(0, dtype=np.int64)
         self.index = {r.job.job_id: i for i, r in enumerate(kept)}
+        self._first = [0, *accumulate(sizes)]
         self.owner = np.repeat(np.arange(len(kept)), sizes)
         self.entry = np.concatenate([none, *where])
         self.amount = np.concatenate([none, *(r.needed[1] for r in kept)])
         self.starts = np.repeat(np.array([r.start_us for r in kept], dtype=np.int64), sizes)
         self.ends = np.repeat(np.array([r.end_us for r in kept], dtype=np.int64), sizes)
+
+    def move(self, reservation: Reservation) -> None:
+        """A reservation that is in here has other times and the same need."""
+        i = self.index[reservation.job.job_id]
+        items = slice(self._first[i], self._first[i + 1])
+        self.starts[items], self.ends[items] = reservation.start_us, reservation.end_us
 
 
 class Spare:

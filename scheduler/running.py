@@ -125,6 +125,9 @@ class Running:
 
     def shared(self, now: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(nodes, devices, ends) of all devices in shares."""
+        if not self._shares:
+            none = np.zeros(0, dtype=np.int64)
+            return none, none, none
         devices, ends = self._last(np.flatnonzero(self.is_used & (self.device != _PLAIN)), now)
         width = max(self.devices, 1)
         return devices // width, devices % width, ends
