@@ -25,7 +25,7 @@ import numpy as np
 from scheduler.model import HOUR_US
 
 # Estimates of one class that tell about the next.
-KEPT = 80
+KEPT = 50
 _SOFT_US = 4 * HOUR_US
 _MOST = 3.0
 # Shares of the bound in the mixtures; without any loss to tell, the first.

@@ -1,7 +1,7 @@
 """The queue run forward from a copy of now, several times, each with other run times and arrivals.
 
 One run serves every waiting job: it is the same cycle, so order, quota, reservations and evictions are what they will
-be. The further ahead, the coarser: what happens within a thirtieth of the time since now goes into one cycle, so that
+be. The further ahead, the coarser: what happens within a twentieth of the time since now goes into one cycle, so that
 a run of days takes hundreds of cycles and not tens of thousands.
 
 Belongs here: copies of the state and their simulated events. Not here: draws (`remaining.py`, `arrivals.py`), what the
@@ -44,7 +44,7 @@ class Reach:
     replicas: int = 8
     horizon_us: int = 4 * 24 * HOUR_US
     least_step_us: int = 15 * SECOND_US
-    steps: int = 30
+    steps: int = 20
 
 
 @dataclass(frozen=True)
