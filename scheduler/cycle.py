@@ -116,6 +116,7 @@ class Scheduler(Reserving):
     def _reserved(self, now: int, done: Decisions) -> None:
         """Start reserved jobs that fit now; move the others' reservations forward where a better plan harms nobody."""
         held = [self.pending.waiting[job_id] for job_id in self.book.reservations]
+        self.book.move_late(now)
         barred = self.book.nothing()
         for waiting in sorted(held, key=lambda w: order.key(w, self.usage, self.policy, now)):
             if self._start(waiting, now, done):
@@ -123,7 +124,8 @@ class Scheduler(Reserving):
             known = self.book.reservations[waiting.job.job_id]
             if (late := self._late(known, barred, now)) is not None:
                 barred += late.need
-                self.book.set(late)
+                if not known.is_late or known.start_us != now:
+                    self.book.set(late)
                 continue
             holds = self.book.holds(known, now) and self.ahead.supports(known, now)
             before = known.start_us if holds else FOREVER

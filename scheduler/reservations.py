@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -70,6 +71,12 @@ class Book:
             self.changed()
         return found
 
+    def move_late(self, now: int) -> None:
+        """Late reservations begin now, all at once, so that what is left beside them is computed once."""
+        late = [r for r in self.reservations.values() if r.is_late and r.start_us != now]
+        for r in late:
+            self.set(replace(r, start_us=now, end_us=now + r.end_us - r.start_us))
+
     def started(self, placement: Placement, end_us: int) -> None:
         """A gang has started and is believed to run until `end_us`."""
         has_shares = any(milli < MILLI for pod in placement.pods for _, milli in pod.devices)
@@ -90,6 +97,15 @@ class Book:
         if own is not None and own in self.reservations:
             spare = spare.without(self.reservations[own])
         return self._room(self.cluster, spare, now, end_us)
+
+    def may_start(self, known: Reservation, now: int, end_us: int) -> bool:
+        """Whether a reserved job might start now and run until `end_us`: false where `allowed` has no room for it.
+
+        Told from what all reservations leave, its own given back at once: never less than what is left without it.
+        """
+        n = len(self.cluster.nodes)
+        low = self._spare_now(now).before(end_us)[:n] + known.need[:n]
+        return bool((np.minimum(self.cluster.whole, low) >= known.job.widest).any())
 
     def _room(self, cluster: Cluster, spare: Spare, now: int, end_us: int) -> Room:
         low = spare.before(end_us)

@@ -72,10 +72,12 @@ class Starting(State):
     def _place(self, waiting: Waiting, counts: tuple[int, ...], flavor: str, now: int) -> Placement | None:
         """Places beside all reservations but its own, which keep their quota too."""
         job, end = waiting.job, self._end(waiting, counts, now)
+        known = self.book.reservations.get(job.job_id)
+        if known is not None and not self.book.may_start(known, now, end):
+            return None
         room = self.book.allowed(now, end, job.job_id)
         ask = Ask(job, counts, flavor)
         placement = self.placer(self.cluster, ask, room)
-        known = self.book.reservations.get(job.job_id)
         if placement is None and known is not None and known.start_us <= now and known.ask == ask:
             # Packing may miss what the plan has found; its nodes are kept.
             placement = on_nodes(self.cluster, ask, known.nodes, room)
