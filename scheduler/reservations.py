@@ -47,7 +47,7 @@ class Book:
         empty = cluster.emptied()
         self._total = vector(empty.whole, empty.cpu, empty.memory, has_hosts=running.has_hosts)
         self._spare: Spare | None = None
-        self._flat: Flat | None = None
+        self._flat = Flat()
 
     def changed(self) -> None:
         """Something ended or was reserved: what is left beside the reservations is computed anew."""
@@ -55,19 +55,15 @@ class Book:
 
     def set(self, reservation: Reservation) -> None:
         """Make or replace the reservation of a job."""
-        known = self.reservations.get(reservation.job.job_id)
         self.reservations[reservation.job.job_id] = reservation
-        if self._flat is not None and known is not None and known.need is reservation.need:
-            self._flat.move(reservation)
-        else:
-            self._flat = None
+        self._flat.set(reservation)
         self.changed()
 
     def drop(self, job_id: str) -> Reservation | None:
         """Withdraw the reservation of a job, if it has one."""
         found = self.reservations.pop(job_id, None)
         if found is not None:
-            self._flat = None
+            self._flat.drop(job_id)
             self.changed()
         return found
 
@@ -152,7 +148,7 @@ class Book:
 
     def _spare_now(self, now: int) -> Spare:
         if self._spare is None or self._spare.now != now:
-            self._spare = Spare(self._kept_flat(), self._base(), self.running.believed(now), now)
+            self._spare = Spare(self._flat, self._base(), self.running.believed(now), now)
         return self._spare
 
     def holds(self, reservation: Reservation, now: int) -> bool:
@@ -228,7 +224,7 @@ class Book:
         With `nodes`, of these alone, in their order, and only the instants at which something changes there.
         """
         entries, amounts, ends = believed
-        others = self._kept_flat()
+        others = self._flat
         kept = (others.ends > now) & (others.owner != others.index.get(ask.job.job_id, -1))
         other_entries = others.entry
         so_far = self._base()
@@ -257,11 +253,6 @@ class Book:
             np.cumsum(free, axis=0, out=free)
             so_far = free[-1].copy()
             yield instants[first:last], free
-
-    def _kept_flat(self) -> Flat:
-        if self._flat is None:
-            self._flat = Flat(list(self.reservations.values()))
-        return self._flat
 
 
 def _growing(size: int) -> Iterator[tuple[int, int]]:

@@ -7,11 +7,10 @@ allow (`reservations.py`).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from typing import Literal
 
 import numpy as np
@@ -50,25 +49,73 @@ class Reservation:
 
 
 class Flat:
-    """All reservations as arrays, one item for every entry of a vector that one needs."""
+    """All reservations as arrays, an item for every entry of a vector that one needs, in no order that means anything.
 
-    def __init__(self, kept: Sequence[Reservation]) -> None:
-        where = [r.needed[0] for r in kept]
-        sizes = [len(w) for w in where]
-        none = np.zeros(0, dtype=np.int64)
-        self.index = {r.job.job_id: i for i, r in enumerate(kept)}
-        self._first = [0, *accumulate(sizes)]
-        self.owner = np.repeat(np.arange(len(kept)), sizes)
-        self.entry = np.concatenate([none, *where])
-        self.amount = np.concatenate([none, *(r.needed[1] for r in kept)])
-        self.starts = np.repeat(np.array([r.start_us for r in kept], dtype=np.int64), sizes)
-        self.ends = np.repeat(np.array([r.end_us for r in kept], dtype=np.int64), sizes)
+    `owner` is a number of the reservation's job, known by `index`. The arrays are good until the next change.
+    """
 
-    def move(self, reservation: Reservation) -> None:
-        """A reservation that is in here has other times and the same need."""
-        i = self.index[reservation.job.job_id]
-        items = slice(self._first[i], self._first[i + 1])
-        self.starts[items], self.ends[items] = reservation.start_us, reservation.end_us
+    def __init__(self, kept: Iterable[Reservation] = ()) -> None:
+        self.index: dict[str, int] = {}
+        self._at: dict[str, list[int]] = {}
+        self._jobs: list[str] = []
+        self._made = 0
+        self._items = np.zeros((5, 64), dtype=np.int64)
+        for reservation in kept:
+            self.set(reservation)
+
+    @property
+    def owner(self) -> np.ndarray:
+        """Number of the job."""
+        return self._items[0, : len(self._jobs)]
+
+    @property
+    def entry(self) -> np.ndarray:
+        """Entry of the vector."""
+        return self._items[1, : len(self._jobs)]
+
+    @property
+    def amount(self) -> np.ndarray:
+        """How much of it is needed."""
+        return self._items[2, : len(self._jobs)]
+
+    @property
+    def starts(self) -> np.ndarray:
+        """From when."""
+        return self._items[3, : len(self._jobs)]
+
+    @property
+    def ends(self) -> np.ndarray:
+        """Until when."""
+        return self._items[4, : len(self._jobs)]
+
+    def set(self, reservation: Reservation) -> None:
+        """Take a reservation in, instead of the one that its job has."""
+        job_id = reservation.job.job_id
+        self.drop(job_id)
+        entries, amounts = reservation.needed
+        first = len(self._jobs)
+        last = first + len(entries)
+        while last > self._items.shape[1]:
+            self._items = np.concatenate([self._items, np.zeros_like(self._items)], axis=1)
+        self._made += 1
+        self.index[job_id] = self._made
+        self._items[0, first:last] = self._made
+        self._items[1, first:last], self._items[2, first:last] = entries, amounts
+        self._items[3, first:last], self._items[4, first:last] = reservation.start_us, reservation.end_us
+        self._at[job_id] = list(range(first, last))
+        self._jobs += [job_id] * len(entries)
+
+    def drop(self, job_id: str) -> None:
+        """Take out the reservation of a job, if it has one: the last items go to where its own were."""
+        self.index.pop(job_id, None)
+        for hole in sorted(self._at.pop(job_id, ()), reverse=True):
+            last = len(self._jobs) - 1
+            moved = self._jobs.pop()
+            if hole != last:
+                self._items[:, hole] = self._items[:, last]
+                self._jobs[hole] = moved
+                places = self._at[moved]
+                places[places.index(last)] = hole
 
 
 class Spare:
