@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pipelines import console
-from scheduler.replay import fleets, jobs
+from scheduler.replay import fleets, jobs, picture
 from scheduler.replay.outcome import TraceRun
+from scheduler.replay.picture import Replayed
 from scheduler.replay.run import Setting, check, mean_of, run_once, spread_of
 from warehouse.errors import BadInput
 
@@ -45,6 +46,7 @@ class Wanted:
     estimates: Literal["exact", "history"] | None
     without: tuple[str, ...]
     against: str | None
+    picture: Path | None = None
 
 
 def run(trace: Path, wanted: Wanted, form: str) -> None:
@@ -53,7 +55,10 @@ def run(trace: Path, wanted: Wanted, form: str) -> None:
     runs = jobs.read_runs(trace, settings[0].fleet, wanted.pod_gpus)
     given = None if wanted.queues is None else fleets.read_queues(wanted.queues)
     queues = fleets.queues_for({r.job.queue for r in runs}, given)
-    found = [_figures(runs, replace(s, queues=queues), wanted) for s in settings]
+    replayed = [_replayed(runs, replace(s, queues=queues), wanted) for s in settings]
+    found = [figures for _, figures in replayed]
+    if wanted.picture is not None:
+        _draw(wanted.picture, [shown for shown, _ in replayed])
     for result in found:
         if result["is_deadlocked"]:
             console.say(f"strandline: {result['policy']} deadlocked; it has no mean")
@@ -70,6 +75,10 @@ def _settings(wanted: Wanted) -> list[Setting]:
     """What to replay: the policy, and the one beside it. `BadInput` where flags do not go together."""
     if wanted.pool is None and wanted.fleet is None:
         raise BadInput("--pool N or --fleet FILE says what to replay on")
+    if wanted.picture is not None and wanted.picture.suffix.lower() != ".svg":
+        raise BadInput(f"--picture {wanted.picture}: an SVG file is drawn; its name ends in .svg")
+    if wanted.picture is not None and not wanted.picture.absolute().parent.is_dir():
+        raise BadInput(f"--picture {wanted.picture}: no such folder")
     if wanted.seeds and not wanted.shake_s:
         raise BadInput("--seeds goes with --shake: how many seconds arrivals are moved by at most")
     nodes = None if wanted.fleet is None else tuple(fleets.read_fleet(wanted.fleet))
@@ -83,28 +92,39 @@ def _settings(wanted: Wanted) -> list[Setting]:
     return [setting] + ([replace(setting, policy=wanted.against, without=())] if wanted.against else [])
 
 
-def _figures(runs: list[TraceRun], setting: Setting, wanted: Wanted) -> dict[str, Any]:
-    """Figures of one replay, or means over the trace as it is and so many shaken."""
+def _replayed(runs: list[TraceRun], setting: Setting, wanted: Wanted) -> tuple[Replayed, dict[str, Any]]:
+    """One replay and its figures, or means over the trace as it is and so many shaken; the trace as it is is drawn."""
     if not wanted.seeds:
-        return _once(runs, setting, "")
-    replays = [_once(runs, replace(setting, shake_us=0), f"1 of {wanted.seeds + 1}, ")]
+        shown = _once(runs, setting, "")
+        return shown, dict(shown.found)
+    shown = _once(runs, replace(setting, shake_us=0), f"1 of {wanted.seeds + 1}, ")
+    replays = [shown.found]
     for k in range(wanted.seeds):
-        replays.append(_once(runs, replace(setting, seed=setting.seed + k), f"{k + 2} of {wanted.seeds + 1}, "))
+        moved = replace(setting, seed=setting.seed + k)
+        replays.append(_once(runs, moved, f"{k + 2} of {wanted.seeds + 1}, ").found)
     mean = mean_of(replays)
-    return {**mean, "shake_s": wanted.shake_s, "replays": len(replays), "spread": spread_of(replays)}
+    return shown, {**mean, "shake_s": wanted.shake_s, "replays": len(replays), "spread": spread_of(replays)}
 
 
-def _once(runs: list[TraceRun], setting: Setting, prefix: str) -> dict[str, Any]:
+def _once(runs: list[TraceRun], setting: Setting, prefix: str) -> Replayed:
     with console.steps(f"replay {setting.policy}", plain=False) as step:
         begun = datetime.now(UTC)
 
         def progress(ended: int) -> None:
             step(f"{prefix}{ended:,} of {len(runs):,} jobs")
 
-        found = run_once(runs, setting, progress)[1]
+        out, found = run_once(runs, setting, progress)
     seconds = (datetime.now(UTC) - begun).total_seconds()
     console.say(f"strandline: replay {setting.policy}: {prefix}{len(runs):,} jobs in {seconds:.1f} s")
-    return found
+    return Replayed(jobs.shake(runs, setting.shake_us, setting.seed), out, found)
+
+
+def _draw(path: Path, shown: list[Replayed]) -> None:
+    try:
+        path.write_text(picture.draw(shown), "utf-8")
+    except OSError as error:
+        raise BadInput(f"--picture {path}: not writable: {error.strerror}") from None
+    console.say(f"strandline: picture in {path}")
 
 
 def _ratios(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, float | None]:

@@ -88,6 +88,10 @@ def replay(
         PolicyName | None,
         typer.Option("--against", help="Replay under this policy too, beside it.", show_default=False),
     ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option("--picture", help="Draw what was held and what waited over time, as SVG.", show_default=False),
+    ] = None,
     form: Annotated[Form, typer.Option("--format", help="Form of the result.")] = Form.TABLE,
 ) -> None:
     """Replay a job trace through the queue in simulated time: waits, idle and lost GPU-hours, fairness.
@@ -101,7 +105,7 @@ def replay(
         trace,
         replaying.Wanted(
             policy.value, pool, fleet, queues, pod_gpus, seed, shake, seeds, estimates.value if estimates else None,
-            tuple(without or ()), against.value if against else None,
+            tuple(without or ()), against.value if against else None, picture,
         ),
         form.value,
     )  # fmt: skip

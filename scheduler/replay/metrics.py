@@ -33,7 +33,7 @@ class Fleet:
 
 
 @dataclass(frozen=True)
-class _Times:
+class Times:
     """Of one job, in microseconds: pending stretches, and end; None where it has not ended."""
 
     job: Job
@@ -51,7 +51,7 @@ def figures(runs: Sequence[TraceRun], out: Outcome, fleet: Fleet) -> dict[str, A
 
     `unstarted` counts the impossible ones too. `is_deadlocked`: jobs waited for ever; then waits are null.
     """
-    times = _times(runs, out)
+    times = times_of(runs, out)
     is_deadlocked = bool(out.stuck)
     spans = [s for s in out.spans if s.ended_us > s.begun_us]
     found: dict[str, Any] = {
@@ -74,7 +74,7 @@ def figures(runs: Sequence[TraceRun], out: Outcome, fleet: Fleet) -> dict[str, A
     return found
 
 
-def _times(runs: Sequence[TraceRun], out: Outcome) -> list[_Times]:
+def times_of(runs: Sequence[TraceRun], out: Outcome) -> list[Times]:
     """Jobs that could run. One that waits when the replay ends has waited until then."""
     whole: dict[str, list[Span]] = defaultdict(list)
     for span in out.spans:
@@ -92,13 +92,13 @@ def _times(runs: Sequence[TraceRun], out: Outcome) -> list[_Times]:
         ended = out.ended_us.get(job.job_id)
         if ended is None and job.job_id not in out.failed:
             waits.append((since, max(out.finished_us, since)))
-        found.append(_Times(job, tuple(waits), out.started_us.get(job.job_id), ended))
+        found.append(Times(job, tuple(waits), out.started_us.get(job.job_id), ended))
     return found
 
 
-def _parts(times: Sequence[_Times], key: Callable[[Job], str], is_deadlocked: bool) -> dict[str, dict[str, Any]]:
+def _parts(times: Sequence[Times], key: Callable[[Job], str], is_deadlocked: bool) -> dict[str, dict[str, Any]]:
     """Waits of jobs by what `key` makes of them; impossible ones are in no part."""
-    groups: dict[str, list[_Times]] = defaultdict(list)
+    groups: dict[str, list[Times]] = defaultdict(list)
     for t in times:
         groups[key(t.job)].append(t)
     return {name: {"jobs": len(group), **_waits(group, is_deadlocked)} for name, group in sorted(groups.items())}
@@ -121,7 +121,7 @@ def _spread(values: np.ndarray, name: str, is_known: bool) -> dict[str, float | 
     return {f"{n}_{name}": _rounded(v) for n, v in zip(names, numbers, strict=True)}
 
 
-def _waits(times: Sequence[_Times], is_deadlocked: bool) -> dict[str, Any]:
+def _waits(times: Sequence[Times], is_deadlocked: bool) -> dict[str, Any]:
     begun = [t for t in times if t.started_us is not None]
     first = _seconds([t.started_us - t.job.submit_us for t in begun if t.started_us is not None])
     waits = _seconds([t.wait_us for t in begun])
@@ -134,7 +134,7 @@ def _waits(times: Sequence[_Times], is_deadlocked: bool) -> dict[str, Any]:
     }
 
 
-def _ends(times: Sequence[_Times], is_deadlocked: bool, out: Outcome) -> dict[str, Any]:
+def _ends(times: Sequence[Times], is_deadlocked: bool, out: Outcome) -> dict[str, Any]:
     whole = _seconds([t.ended_us - t.job.submit_us for t in times if t.ended_us is not None])
     first = min((t.job.submit_us for t in times), default=0)
     return {
@@ -143,7 +143,7 @@ def _ends(times: Sequence[_Times], is_deadlocked: bool, out: Outcome) -> dict[st
     }
 
 
-def _capacity(times: Sequence[_Times], spans: Sequence[Span], out: Outcome, fleet: Fleet) -> dict[str, Any]:
+def _capacity(times: Sequence[Times], spans: Sequence[Span], out: Outcome, fleet: Fleet) -> dict[str, Any]:
     index = {name: i for i, name in enumerate(fleet.queues)}
     queue_of = {t.job.job_id: index[t.job.queue] for t in times}
     waiting = [(b, e, t.job.gpu_milli, index[t.job.queue], t.job.least_gpu_milli) for t in times for b, e in t.waits]
