@@ -21,6 +21,7 @@ from scheduler.replay import fleets
 from scheduler.service.api import build_api
 from scheduler.service.auth import read_tokens
 from scheduler.service.core import QueueService
+from scheduler.service.estimating import Background
 from scheduler.service.kubeworld import KubeWorld
 from scheduler.service.log import EventLog
 from scheduler.service.loop import Loop
@@ -47,6 +48,7 @@ class Served:
     context: str | None = None
     namespace: str = "strandline"
     every_s: float = 1.0
+    estimates_every_s: float = 15.0
     wrap: Callable[[World], World] = lambda world: world
 
 
@@ -81,7 +83,10 @@ def serve(wanted: Served, started: Callable[[str], None] | None = None) -> None:
     world = wanted.wrap(KubeWorld(cluster.api, wanted.namespace))
     log = EventLog(wanted.folder / "events.db")
     try:
-        queue = QueueService(log, world, POLICIES[wanted.policy], queues, placer=place, binders=BINDERS)
+        queue = QueueService(
+            log, world, POLICIES[wanted.policy], queues, placer=place, binders=BINDERS,
+            runner=Background(wanted.estimates_every_s),
+        )  # fmt: skip
         with Loop(queue, wanted.every_s):
             server.run(
                 build_api(queue, tokens, exporter.render), host=wanted.host, port=wanted.port, started=started

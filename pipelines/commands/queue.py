@@ -88,6 +88,9 @@ def serve(
     ] = None,
     policy: Annotated[PolicyName, typer.Option("--policy", help="Who starts when.")] = PolicyName.STRANDLINE,
     every: Annotated[str, typer.Option("--every", help="How often the cluster is looked at.")] = "1s",
+    estimates_every: Annotated[
+        str, typer.Option("--estimates-every", help="How often start times are estimated, at most.")
+    ] = "15s",
     data: options.Data = None,
 ) -> None:
     """Serve the queue over a cluster until stopped (Ctrl-C): HTTP API, durable log, scheduling cycle.
@@ -104,7 +107,7 @@ def serve(
         raise BadInput(f"--every {every}: 100ms is the least")
     wanted = queueing.Served(
         folder / "queue", kubeconfig or folder / "fleet" / "kubeconfig", host, port, tokens, queues, policy.value,
-        context, namespace, every_s,
+        context, namespace, every_s, parse_duration(estimates_every),
     )  # fmt: skip
     queueing.serve(wanted, lambda url: console.say(f"queue service on {url}; Ctrl-C stops it"))
 

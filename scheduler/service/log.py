@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from warehouse.errors import BadInput, LakeBusy
 
@@ -37,6 +38,7 @@ create table if not exists idempotency (
     event_id integer not null,
     primary key (scope, key)
 ) strict, without rowid;
+create table if not exists identity (log_id text not null) strict;
 create trigger if not exists events_stay before update on events begin select raise(abort, 'events are final'); end;
 create trigger if not exists events_last before delete on events begin select raise(abort, 'events are final'); end;
 """
@@ -91,6 +93,9 @@ class EventLog:
                 raise BadInput(f"{path}: a log of version {version}; this program reads {_VERSION}")
             self._db.executescript(_SCHEMA)
             self._db.execute(f"pragma user_version={_VERSION}")
+            # A log that is made anew counts its events from 1 again; the name tells them from those of the old one.
+            self._db.execute("insert into identity select ? where not exists (select 1 from identity)", (uuid4().hex,))
+            (self.log_id,) = self._db.execute("select log_id from identity").fetchone()
         except sqlite3.DatabaseError as error:
             os.close(self._owner)
             raise BadInput(f"{path}: {error}") from None

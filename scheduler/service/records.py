@@ -7,7 +7,7 @@ an event changes. Not here: when events come (`core.py`), the file (`log.py`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from scheduler import contract
 from scheduler import lifecycle as life
@@ -15,6 +15,7 @@ from scheduler.lifecycle import Life
 from scheduler.model import Job, Kind, demand
 from scheduler.predict import Predictor
 from scheduler.service.codec import Places, Template, read_job, read_places
+from scheduler.service.learning import Learner
 from scheduler.service.log import Event
 
 
@@ -47,7 +48,11 @@ class Run:
 
 @dataclass
 class Entry:
-    """A job and what became of it. `again_us`: when its backoff is over. `why`: what kept it from running for good."""
+    """A job and what became of it. `again_us`: when its backoff is over. `why`: what kept it from running for good.
+
+    `passed_over`: attempts made when a cycle last left it waiting; -1: none has. `told`: the best of what was logged
+    when it was asked when it starts: a time, else a reason.
+    """
 
     job: Job
     template: Template
@@ -59,6 +64,13 @@ class Entry:
     why: str = ""
     started_us: int | None = None
     ended_us: int | None = None
+    passed_over: int = -1
+    told: Literal["time", "reason"] | None = None
+
+    @property
+    def was_passed_over(self) -> bool:
+        """Whether it waited longer than until the first cycle."""
+        return self.passed_over >= 0
 
 
 @dataclass
@@ -79,9 +91,16 @@ class Records:
     counts: dict[str, int] = field(default_factory=dict)
     keeps_spans: bool = False
     spans: list[tuple[int, int, str, dict[Kind, int]]] = field(default_factory=list)
+    learner: Learner | None = None
+    _outcome: dict[str, Any] = field(default_factory=dict)
 
-    def apply(self, event: Event) -> None:
-        """What the event changes. Kinds that change nothing (reserved, withdrawn, estimated) are counted."""
+    def apply(self, event: Event) -> dict[str, Any]:
+        """What the event changes. Kinds that change nothing (reserved, withdrawn) are counted.
+
+        Returns what is logged with it, for readers without this fold: of a run that is over `lost` (work, as in
+        `lifecycle`) and `will_return`; of one that has shrunk `gpu_milli`.
+        """
+        self._outcome = {}
         self.last_us = max(self.last_us, event.event_at_us)
         self.counts[event.kind] = self.counts.get(event.kind, 0) + 1
         payload = event.payload or {}
@@ -89,7 +108,9 @@ class Records:
             self.policy, self.policy_version = payload["document"], payload["version"]
         elif event.kind == "submitted":
             job, template = read_job(payload)
-            self.entries[job.job_id] = Entry(job, template, payload["name"], Life(job))
+            self.entries[job.job_id] = entry = Entry(job, template, payload["name"], Life(job))
+            if self.learner is not None:
+                self.learner.hear(event, entry, had_run=False)
         elif event.job_id in self.entries and event.kind in _FOLDS:
             entry = self.entries[event.job_id]
             run = entry.run
@@ -98,6 +119,9 @@ class Records:
                 amounts = demand(entry.job, run.places.counts(entry.job), run.places.flavor)
                 self.spans.append((run.begun_us, event.event_at_us, entry.job.queue, amounts))
             self._index(entry)
+            if self.learner is not None:
+                self.learner.hear(event, entry, had_run=run is not None)
+        return self._outcome
 
     def _index(self, entry: Entry) -> None:
         job_id = entry.job.job_id
@@ -119,6 +143,9 @@ class Records:
                 entry.run.patience_us = action.at_us
         if entry.life.is_over:
             entry.run, entry.again_us, entry.ended_us = None, None, event.at_us
+        for action in actions:
+            if isinstance(action, life.Stop):
+                self._outcome = {"lost": action.lost, "will_return": not entry.life.is_over}
 
     def _impossible(self, entry: Entry, event: Event, _: dict[str, Any]) -> None:
         entry.life = replace(entry.life, state="impossible")
@@ -157,6 +184,7 @@ class Records:
         if keep is not None and entry.run is not None:
             entry.run.places = entry.run.whole = keep
             entry.run.stop = None
+            self._outcome = {"gpu_milli": keep.gpu_milli}
 
     def _resized(self, entry: Entry, event: Event, payload: dict[str, Any]) -> None:
         places = read_places(payload["places"])
@@ -183,6 +211,12 @@ class Records:
         else:
             entry.why = event.reason
 
+    def _waiting(self, entry: Entry, _: Event, __: dict[str, Any]) -> None:
+        entry.passed_over = entry.attempts
+
+    def _estimated(self, entry: Entry, _: Event, payload: dict[str, Any]) -> None:
+        entry.told = "time" if payload["p50_us"] is not None else "reason"
+
     def _cancelled(self, entry: Entry, event: Event, _: dict[str, Any]) -> None:
         self._step(entry, life.Cancelled(event.event_at_us))
 
@@ -196,6 +230,8 @@ def _left(keep: Places, places: Places, job: Job) -> Places | None:
 
 _FOLDS = {
     "impossible": Records._impossible,
+    "waiting": Records._waiting,
+    "estimated": Records._estimated,
     "intended": Records._intended,
     "bound": Records._bound,
     "noticed": Records._noticed,

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from scheduler.model import MILLI, SECOND_US, Job, Role, Shape, Topology
-from scheduler.service import estimator
+from scheduler.service import estimating
 from scheduler.service.codec import Template
 from scheduler.service.core import QueueService
 from scheduler.service.models import (
@@ -148,7 +148,7 @@ def _reason(queue: QueueService, entry: Entry) -> tuple[str, str]:
 def _start(queue: QueueService, entry: Entry) -> StartEstimate:
     if entry.life.state != "pending":
         return StartEstimate(p50_at=None, p90_at=None, reason=f"it is {entry.life.state}")
-    found = queue.starts.get(entry.job.job_id, estimator.NONE)
+    found = estimating.AWAY if entry.life.reason == "backoff" else queue.start_of(entry.job.job_id)
     return StartEstimate(p50_at=instant(found.p50_us), p90_at=instant(found.p90_us), reason=found.reason)
 
 
