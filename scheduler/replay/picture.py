@@ -132,7 +132,8 @@ def _summary(found: Mapping[str, Any]) -> str:
     parts = [f"mean wait {_duration(found['mean_wait_s'])}", f"95 % within {_duration(found['p95_wait_s'])}"]
     parts.append(f"{found['idle_while_waiting_gpu_hours']:,.1f} GPU-hours idle though wanted")
     if found["evictions"]:
-        parts.append(f"{found['evictions']:,} evictions, {found['gpu_hours_lost']:,.1f} GPU-hours of work lost")
+        what = "eviction" if found["evictions"] == 1 else "evictions"
+        parts.append(f"{found['evictions']:,} {what}, {found['gpu_hours_lost']:,.1f} GPU-hours of work lost")
     return "; ".join(parts)
 
 

@@ -91,7 +91,8 @@ def _mean(instants: np.ndarray, levels: np.ndarray, edges: np.ndarray) -> np.nda
     if len(instants) < 2:
         return np.zeros(len(edges) - 1)
     so_far = np.concatenate([[0.0], np.cumsum(levels[:-1] * np.diff(instants).astype(np.float64))])
-    return np.diff(np.interp(edges, instants, so_far)) / np.diff(edges) / MILLI
+    # differences of large sums: what is left of the noise would be seen as hairs
+    return np.round(np.diff(np.interp(edges, instants, so_far)) / np.diff(edges) / MILLI, 6)
 
 
 def _wanted(held: Sequence[Stretch], least: dict[int, list[Stretch]], capacity: int, edges: np.ndarray) -> np.ndarray:

@@ -114,3 +114,32 @@ def test_the_cohort_is_never_over_and_what_it_keeps_back_stays(
             kept = max(nominal - lending - held[name], 0)
             assert quota.available(ledger, name, H100) >= kept
             assert kept == 0 or quota.may_hold(ledger, name, {H100: kept}, may_borrow=False)
+
+
+def in_kueues_tree(of: list[tuple[int, int | None, int | None]], held: list[int], i: int) -> int:
+    """What a queue of a flat cohort may still take as Kueue computes it, from the parent's side.
+
+    What a queue does not lend stays with it and the parent never sees it; usage beyond that counts in the parent; the
+    borrowing limit bounds what is taken from there (kubernetes-sigs/kueue, pkg/cache/scheduler/resource_node.go).
+    """
+    local = [0 if lending is None else max(nominal - lending, 0) for nominal, _, lending in of]
+    beyond = [max(n - own, 0) for n, own in zip(held, local, strict=True)]
+    in_parent = sum(nominal - own for (nominal, _, _), own in zip(of, local, strict=True)) - sum(beyond)
+    nominal, borrowing, _ = of[i]
+    if borrowing is not None:
+        in_parent = min(in_parent, nominal - local[i] - beyond[i] + borrowing)
+    return max(local[i] - held[i], 0) + in_parent
+
+
+@given(st.lists(st.tuples(st.integers(0, 10), _LIMIT, _LIMIT), min_size=2, max_size=4), st.data())
+def test_a_flat_cohort_has_as_much_as_in_kueue(
+    of: list[tuple[int, int | None, int | None]], data: st.DataObject
+) -> None:
+    ledger = cohort(*(queue(f"q{i}", n, b, k) for i, (n, b, k) in enumerate(of)))
+    held = data.draw(st.lists(st.integers(0, 12), min_size=len(of), max_size=len(of)))
+    for i, amount in enumerate(held):
+        ledger.add(f"q{i}", {H100: amount}, 0)
+    for i in range(len(of)):
+        most = max(in_kueues_tree(of, held, i), 0)
+        assert most == 0 or quota.may_hold(ledger, f"q{i}", {H100: most}, may_borrow=True)
+        assert not quota.may_hold(ledger, f"q{i}", {H100: most + 1}, may_borrow=True)
