@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import Any, Protocol
 
 import duckdb
@@ -59,6 +60,15 @@ class LakeAccess(Protocol):
 
     def team_rows(self) -> Sequence[tuple[str, str, str]]:
         """Rows of raw.team_map."""
+        ...
+
+    @property
+    def queue_cluster(self) -> str:
+        """Name of the cluster that the queue serves."""
+        ...
+
+    def queue_logs(self) -> Sequence[Path]:
+        """Event logs of the queue service that there are."""
         ...
 
     @property

@@ -24,7 +24,8 @@ SLOW = (EXPECTATIONS,)
 EVENTS = (
     "raw.rejected_lines", "raw.kube_devices", "core.gpu_gaps", "core.gpu_outages", "core.node_outages",
     "core.mig_layouts", "core.commitment_terms_daily", "core.bill_resources", "core.bill_spreads",
-    "core.billed_charges", "mart.bill_reconciliation",
+    "core.billed_charges", "mart.bill_reconciliation", "raw.scheduler_events", "core.job_spells", "core.job_starts",
+    "mart.queue_daily", "mart.slo_daily",
 )  # fmt: skip
 
 

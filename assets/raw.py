@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from assets import metadata, partitions, recorded, sealing
+from assets import metadata, partitions, queue_events, recorded, sealing
 from assets.access import RESOURCE, WRITER_POOL, lake_of
 from warehouse.contracts import CONTRACTS, Table
 
@@ -19,7 +19,10 @@ IMPORTED = (
     "raw.allocation_history",
     *(t.name for t in CONTRACTS.values() if t.layer == "raw" and t.window != "hour" and t.name not in recorded.TABLES),
 )
-SEALED = tuple(t.name for t in CONTRACTS.values() if t.layer == "raw" and t.window == "hour" and t.name not in IMPORTED)
+LOGGED = (queue_events.TABLE,)
+SEALED = tuple(
+    t.name for t in CONTRACTS.values() if t.layer == "raw" and t.window == "hour" and t.name not in (*IMPORTED, *LOGGED)
+)
 
 
 def _spec(contract: Table, partitions_def: dg.PartitionsDefinition | None = None) -> dg.AssetSpec:
@@ -34,7 +37,7 @@ def _spec(contract: Table, partitions_def: dg.PartitionsDefinition | None = None
 
 
 def build_raw_assets(hourly: dg.HourlyPartitionsDefinition) -> list[dg.AssetsDefinition | dg.AssetSpec]:
-    """The sealing of collected bodies, the recording of settings, and the imported tables as they are."""
+    """The sealing of collected bodies, the queue's events, the recording of settings, and imported tables."""
 
     @dg.multi_asset(
         name="seal_collected",
@@ -71,4 +74,33 @@ def build_raw_assets(hourly: dg.HourlyPartitionsDefinition) -> list[dg.AssetsDef
                 found = metadata.statistics(con, table)
                 yield dg.MaterializeResult(asset_key=metadata.asset_key(table), metadata=found)
 
-    return [seal_collected, record_settings, *(_spec(CONTRACTS[t]) for t in IMPORTED)]
+    @dg.asset(
+        key=metadata.asset_key(queue_events.TABLE),
+        description=(
+            f"{CONTRACTS[queue_events.TABLE].description} Adds what is new in the event log of the queue service "
+            "(setting queue_log), which may go on writing; days that it touches are marked."
+        ),
+        group_name="raw",
+        kinds={"sqlite", "deltalake"},
+        partitions_def=hourly,
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        required_resource_keys={RESOURCE},
+        pool=WRITER_POOL,
+        metadata={
+            "dagster/column_schema": metadata.table_schema(CONTRACTS[queue_events.TABLE]),
+            "dagster/table_name": queue_events.TABLE,
+        },
+    )
+    def queue_log(context: dg.AssetExecutionContext) -> dg.MaterializeResult:
+        access = lake_of(context)
+        report = queue_events.load_queue_events(
+            access.lake, access.queue_logs(), access.queue_cluster, run_id=context.run.run_id
+        )
+        for message in report.refused:
+            context.log.error("%s", message)
+        window = partitions.hours_of(context) or (None, None)
+        with access.connect(LOGGED) as con:
+            found = metadata.statistics(con, queue_events.TABLE, *window)
+        return dg.MaterializeResult(metadata={**found, "new_events": report.new, "refused": len(report.refused)})
+
+    return [seal_collected, queue_log, record_settings, *(_spec(CONTRACTS[t]) for t in IMPORTED)]

@@ -33,10 +33,10 @@ def build_jobs() -> dict[str, Job]:
     """The three jobs by name. `build_daily` is the main one: settings, core, mart, their checks, publication."""
     built = dg.AssetSelection.groups("core", "mart") | dg.AssetSelection.assets(models.PUBLISHED)
     settings = dg.AssetSelection.assets(*(metadata.asset_key(t) for t in recorded.TABLES))
-    sealed = dg.AssetSelection.assets(*(metadata.asset_key(t) for t in raw.SEALED))
+    sealed = dg.AssetSelection.assets(*(metadata.asset_key(t) for t in (*raw.SEALED, *raw.LOGGED)))
     return {
         INGEST: dg.define_asset_job(
-            INGEST, sealed, tags=RETRY, description="Seals the hour that has ended."
+            INGEST, sealed, tags=RETRY, description="Seals the hour that has ended and takes in the queue's events."
         ),
         BUILD: dg.define_asset_job(
             BUILD, built | settings, tags=RETRY,

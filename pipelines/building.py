@@ -27,6 +27,7 @@ def build(
     """Build [start, end), or what changed; `BadInput` where the selection names no model."""
     from assets import sealing
     from assets.computed import load_all_models
+    from assets.queue_events import load_queue_events
     from warehouse.models import select_models
 
     models = load_all_models()
@@ -36,6 +37,9 @@ def build(
         progress("sealing what was collected")
         for message in sealing.seal(lake).errors:
             log.warning("%s", message)
+        if (queue_log := settings.queue_log_path()).exists():
+            for message in load_queue_events(lake, [queue_log], settings.queue_cluster).refused:
+                log.warning("%s", message)
         record_settings(lake, settings)
         return runner.build(
             lake,

@@ -26,6 +26,7 @@ from pipelines.commands import (
     ingest,
     ingest_bills,
     ingest_prices,
+    ingest_queue,
     query,
     queue,
     replay,
@@ -60,6 +61,7 @@ app.add_typer(fleet.app, name="fleet")
 app.add_typer(ingest.app, name="ingest")
 ingest.app.command()(ingest_prices.prices)
 ingest.app.command()(ingest_bills.bills)
+ingest.app.command("queue-events")(ingest_queue.queue_events)
 app.command()(build.build)
 app.command()(query.query)
 app.command()(query.sql)

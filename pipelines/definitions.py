@@ -42,7 +42,7 @@ def build_definitions(
         settings = settings or load().settings
         hourly, daily = partitions.hourly(settings.partitions_start), partitions.daily(settings.partitions_start)
         found = load_all_models(sql)
-        tables = [*raw.SEALED, *recorded.TABLES, *found]
+        tables = [*raw.SEALED, *raw.LOGGED, *recorded.TABLES, *found]
         marts = [name for name in found if name.startswith("mart.")]
         jobs = automation.build_jobs()
         return dg.Definitions(

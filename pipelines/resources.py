@@ -38,6 +38,8 @@ class LakeResource(dg.ConfigurableResource):
     rules: list[list[str | None]]
     teams: list[list[str]]
     retention_s: float = 0.0
+    queue_log: str = ""
+    cluster: str = "default"
 
     _held: ExitStack = PrivateAttr(default_factory=ExitStack)
     _marks: tuple[Mark, ...] = PrivateAttr(default=())
@@ -53,6 +55,8 @@ class LakeResource(dg.ConfigurableResource):
             rules=[[source, key] for _, source, key in settings.team_rules()],
             teams=[list(row) for row in settings.team_rows()],
             retention_s=settings.retention or 0.0,
+            queue_log=str(settings.queue_log_path()),
+            cluster=settings.queue_cluster,
         )
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
@@ -112,6 +116,16 @@ class LakeResource(dg.ConfigurableResource):
     def team_rows(self) -> Sequence[tuple[str, str, str]]:
         """Rows of raw.team_map."""
         return [(cluster, namespace, team) for cluster, namespace, team in self.teams]
+
+    @property
+    def queue_cluster(self) -> str:
+        """Whose queue the log is of."""
+        return self.cluster
+
+    def queue_logs(self) -> Sequence[Path]:
+        """Event logs of the queue service that there are."""
+        path = Path(self.queue_log)
+        return [path] if self.queue_log and path.exists() else []
 
     @property
     def retention(self) -> timedelta:

@@ -90,6 +90,11 @@ class Settings(BaseSettings):
     unused_policy: str = Field(
         "central", description="who bears capacity that nobody used: central, owner or proportional"
     )
+    queue_log: Path | None = Field(
+        None, description="event log of the queue service, read hourly; default: queue/events.db in the data folder"
+    )
+    queue_cluster: str = Field("default", description="name of the cluster that the queue serves", min_length=1)
+    queue_target_wait: Seconds = Field(3600.0, description="within which wait a job should start: mart.slo_daily")
     memory_limit: str | None = Field(None, description="memory of one SQL engine, for example 4GB")
     threads: int | None = Field(None, ge=1, le=1024, description="threads of one SQL engine; default: the cores")
     retention: Seconds = Field(
@@ -162,7 +167,12 @@ class Settings(BaseSettings):
             "currency": self.currency,
             "price_share_method": self.price_share_method,
             "unused_policy": self.unused_policy,
+            "queue_target_wait_s": None if self.queue_target_wait is None else f"{self.queue_target_wait:.6f}",
         }
+
+    def queue_log_path(self) -> Path:
+        """Where the event log of the queue service lies, or would."""
+        return self.queue_log if self.queue_log is not None else self.data / "queue" / "events.db"
 
     def team_rules(self) -> list[tuple[int, str, str | None]]:
         """The chain as rows of raw.team_rules: (rank from 1, source, key)."""

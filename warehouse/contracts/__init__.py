@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from warehouse.contracts import core, cost, focus, mart, raw
+from warehouse.contracts import core, cost, focus, mart, queue, raw
 from warehouse.contracts.model import Field, Table
 
 CONTRACTS: dict[str, Table] = {
-    t.name: t for t in (*raw.TABLES, *cost.RAW, *core.TABLES, *cost.CORE, *mart.TABLES, *cost.MART, *focus.MART)
-}
+    t.name: t
+    for t in (
+        *raw.TABLES, *cost.RAW, *queue.RAW, *core.TABLES, *cost.CORE, *queue.CORE, *mart.TABLES, *cost.MART,
+        *queue.MART, *focus.MART,
+    )
+}  # fmt: skip
 
 __all__ = ["CONTRACTS", "Field", "Table"]

@@ -6,7 +6,7 @@ A field belongs here even if one table uses it. Which table uses which stands in
 
 from __future__ import annotations
 
-from warehouse.contracts import cost_fields
+from warehouse.contracts import cost_fields, queue_fields
 from warehouse.contracts.model import Field
 
 _DEFINITIONS = """
@@ -132,7 +132,7 @@ setting                 string     name of the setting
 value                   string     its value as text
 interval_start_at       timestamp  start of this date's part of the interval
 interval_end_at         timestamp  end of this date's part of the interval
-end_reason              string     finished, gone (missing from the lists without an end) or open
+end_reason              string     finished, gone (from the lists without an end) or open; of a spell the next event
 workload_kind           string     kind of the controlling owner, or Pod
 provider                string     cloud provider, from spec.providerID or a node label
 region                  string     topology.kubernetes.io/region
@@ -241,6 +241,8 @@ _BOUNDS: dict[str, tuple[float | None, float | None]] = {
     "body_bytes": (0, None), "copy": (0, None), "objects": (0, None), "capacity": (0, None),
     "allocatable": (0, None), "quantity": (0, None), "util_ratio": (0, 1),
     "utilization_ratio": (0, 1), "activity_mean": (0, 1), "fragmentation_ratio": (0, 1),
+    "event_id": (1, None), "gpu_milli": (0, None), "attempt": (1, None), "waited_us": (0, None),
+    "answered_ratio": (0, 1), "p50_covers_ratio": (0, 1), "p90_covers_ratio": (0, 1), "within_target_ratio": (0, 1),
     "slices": (0, None), "share_start": (0, None), "share_parts": (1, None), "replicas": (1, None),
 }  # fmt: skip
 
@@ -259,7 +261,7 @@ def parse(definitions: str) -> dict[str, Field]:
     return fields
 
 
-FIELDS: dict[str, Field] = parse(_DEFINITIONS.rstrip() + cost_fields.DEFINITIONS)
+FIELDS: dict[str, Field] = parse(_DEFINITIONS.rstrip() + cost_fields.DEFINITIONS.rstrip() + queue_fields.DEFINITIONS)
 
 
 def pick(names: str) -> tuple[Field, ...]:
