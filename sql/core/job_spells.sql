@@ -48,7 +48,8 @@ select
     case when s.spell_state = 'running' then s.gpu_milli else 0 end as gpu_milli, s.asked_gpu_milli,
     nullif(cast(s.attempt as bigint), 0) as attempt, s.submitted_at, s.started_at, s.finished_at,
     coalesce(s.end_reason, 'open') as end_reason, greatest(s.started_at, d.day_at) as interval_start_at,
-    least(coalesce(s.finished_at, d.day_at + interval 1 day), d.day_at + interval 1 day) as interval_end_at
+    -- A spell that is still open is known up to the newest event of its log, that instant included.
+    least(coalesce(s.finished_at, n.newest_at + interval 1 microsecond), d.day_at + interval 1 day) as interval_end_at
 from spells as s
 inner join newest as n on n.cluster = s.cluster and n.log_id = s.log_id
 inner join days as d
@@ -56,5 +57,4 @@ inner join days as d
 where
     s.spell_state is not null
     and (s.finished_at is null or s.finished_at > s.started_at)
-    -- A spell that is still open is not projected past the day of the newest event of its log.
     and (s.finished_at is not null or d.day_at <= n.newest_at)

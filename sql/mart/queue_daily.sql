@@ -1,5 +1,6 @@
 -- What the queue did each day, by queue and size of job: arrivals, starts, ends, evictions, waits, depth, GPU-hours.
 -- Waits are of the starts of the day: all time the job had waited until then, and for first starts since submission.
+-- The day that goes on is told as far as the newest event of the log, its end is that instant.
 -- grain: date, queue, size class
 -- key: date, cluster, queue, size_class
 -- inputs: raw.scheduler_events, core.job_spells, core.job_starts
@@ -37,7 +38,7 @@ with events as (
 spells as (
     select
         *, date_diff('microsecond', interval_start_at, interval_end_at) as spell_us,
-        interval_end_at = cast(date as timestamp) + interval 1 day as is_at_end
+        finished_at is null or finished_at >= cast(date as timestamp) + interval 1 day as is_at_end
     from core.job_spells
     where date >= cast($start_at as date) and date < cast($end_at as date)
 ),
