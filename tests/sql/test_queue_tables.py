@@ -68,7 +68,10 @@ def test_spells_follow_a_job_through_its_day(money: Money) -> None:
     ]
     # it runs on, as far as is known at the newest event, and a job that started at once never waited
     (after,) = [r for r in rows(money, "core.job_spells", D3) if r["job_id"] == "a2"]
-    assert (after["interval_start_at"], after["interval_end_at"]) == (at("2026-06-03"), at("2026-06-03T23:00:00.000001"))
+    assert (after["interval_start_at"], after["interval_end_at"]) == (
+        at("2026-06-03"),
+        at("2026-06-03T23:00:00.000001"),
+    )
     assert [r["spell_state"] for r in rows(money, "core.job_spells") if r["job_id"] == "a1"] == ["running"]
 
 
