@@ -152,20 +152,3 @@ class EventLog:
 def _event(row: tuple[Any, ...]) -> Event:
     at, kind, job, payload, reason, event_id = row
     return Event(at, kind, job, json.loads(payload), reason, event_id)
-
-
-def read_events(path: Path, after: int = 0) -> list[Event]:
-    """Events of a log with an id beyond `after`, in order, for readers beside the service that has it.
-
-    Empty where there is no log yet; `BadInput` where the file is none.
-    """
-    if not path.exists():
-        return []
-    try:
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        try:
-            return [_event(row) for row in db.execute(_SELECT + " order by event_id", (after,))]
-        finally:
-            db.close()
-    except sqlite3.DatabaseError as error:
-        raise BadInput(f"{path}: {error}") from None

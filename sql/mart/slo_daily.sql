@@ -1,8 +1,9 @@
 -- Whether jobs of the queue started as they were told: the first time that each job was told against its first start,
--- the share within the target wait, and how fast gangs were bound. Null where there is nothing to judge.
+-- the share within the target wait, and how fast gangs were bound. Null where there is nothing to judge. Shares are of
+-- jobs that started; those that wait beyond their P90 still are overdue_jobs, day after day until they start.
 -- grain: date, queue, size class
 -- key: date, cluster, queue, size_class
--- inputs: core.job_starts, raw.settings
+-- inputs: core.job_spells, core.job_starts, raw.scheduler_events, raw.settings
 -- invariant: answered_jobs + unanswered_jobs = waited_jobs
 with starts as (
     select
@@ -68,8 +69,26 @@ binds as (
     from ranked
     group by date, cluster, queue, size_class
 ),
+told as (
+    select cluster, log_id, job_id, p90_at
+    from raw.scheduler_events
+    where event_kind = 'estimated' and p90_at is not null
+    qualify row_number() over (partition by cluster, log_id, job_id order by event_id) = 1
+),
+overdue as (
+    select w.date, w.cluster, w.queue, w.size_class, count(*) as overdue_jobs
+    from core.job_spells as w
+    inner join told as t on t.cluster = w.cluster and t.log_id = w.log_id and t.job_id = w.job_id
+    where
+        w.date >= cast($start_at as date) and w.date < cast($end_at as date) and w.attempt is null
+        and (w.finished_at is null or w.finished_at >= cast(w.date as timestamp) + interval 1 day)
+        and t.p90_at < w.interval_end_at
+    group by w.date, w.cluster, w.queue, w.size_class
+),
 groups as (
-    select distinct date, cluster, queue, size_class from starts
+    select date, cluster, queue, size_class from starts
+    union
+    select date, cluster, queue, size_class from overdue
 )
 select
     g.date, g.cluster, g.queue, g.size_class, coalesce(s.first_starts, 0) as first_starts,
@@ -78,7 +97,7 @@ select
     cast(s.answered_jobs as double) / nullif(s.waited_jobs, 0) as answered_ratio,
     cast(s.p50_covers as double) / nullif(s.answered_jobs, 0) as p50_covers_ratio,
     cast(s.p90_covers as double) / nullif(s.answered_jobs, 0) as p90_covers_ratio, s.p50_pinball_s, s.p90_pinball_s,
-    cast(coalesce(s.bound_jobs, 0) as bigint) as bound_jobs, s.bounded_p90_pinball_s, s.bound_p90_pinball_s,
+    coalesce(o.overdue_jobs, 0) as overdue_jobs, cast(coalesce(s.bound_jobs, 0) as bigint) as bound_jobs, s.bounded_p90_pinball_s, s.bound_p90_pinball_s,
     t.target_wait_s,
     case when t.target_wait_s is not null then cast(coalesce(s.within_target_jobs, 0) as bigint) end as within_target_jobs,
     case
@@ -91,5 +110,7 @@ left join sums as s
     on s.date = g.date and s.cluster = g.cluster and s.queue = g.queue and s.size_class = g.size_class
 left join reason_texts as r
     on r.date = g.date and r.cluster = g.cluster and r.queue = g.queue and r.size_class = g.size_class
+left join overdue as o
+    on o.date = g.date and o.cluster = g.cluster and o.queue = g.queue and o.size_class = g.size_class
 left join binds as b
     on b.date = g.date and b.cluster = g.cluster and b.queue = g.queue and b.size_class = g.size_class

@@ -257,6 +257,12 @@ def test_what_a_dead_service_left_in_its_wal_is_read(lake: Lake, tmp_path: Path)
     assert load(lake, tmp_path / "dead" / "events.db").new == 3
 
 
+def test_a_name_that_means_something_in_an_address_is_read(lake: Lake, tmp_path: Path) -> None:
+    path = write_log(tmp_path / "q #1?.db", [submitted("j", "08:00:00", 1)])
+    assert load(lake, path).new == 1
+    assert lake.read(TABLE, ["source"]).column("source").to_pylist() == [str(path)]
+
+
 def test_the_policy_document_is_an_event_of_no_job(lake: Lake, tmp_path: Path) -> None:
     event = Event(us("08:00:00"), "policy_set", "", {"version": 1, "document": {"teams": {}}, "by": "root"})
     load(lake, write_log(tmp_path / "events.db", [event]))

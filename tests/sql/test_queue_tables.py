@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from money_rows import Money, at
-from queue_log import hand_worked, write_log
+from queue_log import estimated, hand_worked, started, submitted, waiting, write_log
 
 from scheduler.service.log import Event
 from sources.queuelog import read_log
@@ -136,6 +136,19 @@ def test_without_an_estimate_there_is_no_score(money: Money) -> None:
     later = of(money, "mart.slo_daily", "8+", D3)
     assert later["unanswered_reasons"] == "nothing like it has waited yet: 1"
     assert (later["mean_bind_s"], later["bound_p90_pinball_s"]) == (None, None)
+
+
+def test_a_job_that_waits_beyond_its_p90_is_overdue_until_it_starts(tmp_path: Path) -> None:
+    events = [
+        submitted("j", "08:00:00", 1), waiting("j", "08:00:01"), estimated("j", "08:01:00", "09:00:00", "11:00:00"),
+        submitted("k", "08:02:00", 1), estimated("k", "08:03:00", "23:00:00", "2026-06-03T12:00:00"),
+        *started("j", "2026-06-03T10:00:00", 1), *started("k", "2026-06-04T01:00:00", 1),
+    ]  # fmt: skip
+    money = built(tmp_path, events)
+    first, second = of(money, "mart.slo_daily", "1"), of(money, "mart.slo_daily", "1", D3)
+    assert (first["overdue_jobs"], first["first_starts"], first["p90_covers_ratio"]) == (1, 0, None)
+    assert (second["overdue_jobs"], second["first_starts"], second["p90_covers_ratio"]) == (1, 1, 0)
+    assert {name: money.check(name, D2, D4) for name in CHECKS} == {name: [] for name in CHECKS}
 
 
 def test_without_a_target_nothing_is_within_it(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ MART = (
     Table(
         "mart.slo_daily", "date, queue, size class", ("date", "cluster", "queue", "size_class"),
         pick("date cluster queue size_class first_starts waited_jobs answered_jobs unanswered_jobs unanswered_reasons "
-             "answered_ratio p50_covers_ratio p90_covers_ratio p50_pinball_s p90_pinball_s bound_jobs "
+             "answered_ratio p50_covers_ratio p90_covers_ratio p50_pinball_s p90_pinball_s overdue_jobs bound_jobs "
              "bounded_p90_pinball_s bound_p90_pinball_s target_wait_s within_target_jobs within_target_ratio "
              "mean_bind_s p95_bind_s"),
         "date", "Whether jobs started as they were told, within the target, and how fast they were bound.",

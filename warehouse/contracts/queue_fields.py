@@ -65,6 +65,7 @@ p50_covers_ratio        double     share of answered jobs that started by the fi
 p90_covers_ratio        double     share of answered jobs that started by the first P90 they were told
 p50_pinball_s           double     mean pinball loss of these P50
 p90_pinball_s           double     mean pinball loss of these P90
+overdue_jobs            integer    jobs not started when the day ended, beyond the first P90 they had been told
 bound_jobs              integer    answered jobs for which the bound had a P90 too
 bounded_p90_pinball_s   double     mean pinball loss of the P90 over bound_jobs
 bound_p90_pinball_s     double     mean pinball loss of the bound's P90 over bound_jobs

@@ -7,8 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.service.log import Event, EventLog, Key, read_events
+from scheduler.service.log import Event, EventLog, Key
 from warehouse.errors import BadInput, LakeBusy
+
+
+def test_a_log_keeps_its_id_and_a_new_one_has_another(tmp_path: Path) -> None:
+    ids = []
+    for name in ("q.db", "q.db", "other.db"):
+        log = EventLog(tmp_path / name)
+        ids.append(log.log_id)
+        log.close()
+    assert ids[0] == ids[1] != ids[2]
 
 
 def test_events_come_back_in_order(tmp_path: Path) -> None:
@@ -58,13 +67,3 @@ def test_one_owner_and_no_other_file(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("this is no database, however long one reads it " * 50)
     with pytest.raises(BadInput, match=r"text\.db"):
         EventLog(tmp_path / "text.db")
-
-
-def test_others_read_while_it_is_written(tmp_path: Path) -> None:
-    assert read_events(tmp_path / "q #1?.db") == []
-    log = EventLog(tmp_path / "q #1?.db")
-    ids = log.append([Event(1, "submitted", "a"), Event(2, "ended", "a")])
-    assert [e.kind for e in read_events(log.path, after=ids[0])] == ["ended"]
-    (tmp_path / "text.db").write_text("no log " * 100)
-    with pytest.raises(BadInput, match=r"text\.db"):
-        read_events(tmp_path / "text.db")
