@@ -17,13 +17,19 @@ from scheduler import contract, order, quota
 from scheduler.cluster import Cluster
 from scheduler.decisions import Decisions, Eviction, Reason, Start, Withdrawn
 from scheduler.evicting import Evictor
-from scheduler.model import Ask, Job, demand, full, least
+from scheduler.model import HOUR_US, Ask, Job, demand, full, least
 from scheduler.pending import Bucket, BucketKey, Waiting, bucket_key
 from scheduler.placement import Placer
 from scheduler.policy import Policy
 from scheduler.reservations import FOREVER, Reservation
 from scheduler.reserving import Reserving
 from scheduler.usage import Usage
+
+# A late reservation moves to nodes that are believed to be free in less than this fraction of the time that its own
+# take, if that is longer than the least, and not more often than this: else wrong predictions could move it for ever.
+MOVE_FRACTION = 4
+LEAST_MOVE_US = HOUR_US
+MOST_MOVES = 16
 
 __all__ = ["Decisions", "Eviction", "Reason", "Scheduler", "Start", "Withdrawn"]
 
@@ -82,8 +88,7 @@ class Scheduler(Reserving):
 
     def _has_aged(self, now: int) -> bool:
         """Whether a job has passed its age limit since the whole queue was looked at."""
-        limit = self.policy.age_limit_us
-        return limit is not None and self.pending.has_aged(now - limit, self._looked_us - limit)
+        return self.pending.has_aged(now, self._looked_us)
 
     def _in_line(self, now: int, done: Decisions) -> None:
         """Start in order until one does not fit."""
@@ -116,16 +121,11 @@ class Scheduler(Reserving):
     def _reserved(self, now: int, done: Decisions) -> None:
         """Start reserved jobs that fit now; move the others' reservations forward where a better plan harms nobody."""
         held = [self.pending.waiting[job_id] for job_id in self.book.reservations]
-        self.book.move_late(now)
-        barred = self.book.nothing()
-        for waiting in sorted(held, key=lambda w: order.key(w, self.usage, self.policy, now)):
-            if self._start(waiting, now, done):
-                continue
+        in_order = sorted(held, key=lambda w: order.key(w, self.usage, self.policy, now))
+        self._bar(in_order, now)
+        for waiting in in_order:
             known = self.book.reservations[waiting.job.job_id]
-            if (late := self._late(known, barred, now)) is not None:
-                barred += late.need
-                if not known.is_late or known.start_us != now:
-                    self.book.set(late)
+            if self._start(waiting, now, done) or known.is_late:
                 continue
             holds = self.book.holds(known, now) and self.ahead.supports(known, now)
             before = known.start_us if holds else FOREVER
@@ -136,17 +136,44 @@ class Scheduler(Reserving):
                 if better.start_us <= now:
                     self._start(waiting, now, done)
 
+    def _bar(self, in_order: Iterable[Waiting], now: int) -> None:
+        """Late reservations take their nodes, all before anybody is asked: who comes earlier plans beside them."""
+        self.book.move_late(now)
+        barred = self.book.nothing()
+        for waiting in in_order:
+            known = self.book.reservations[waiting.job.job_id]
+            if (late := self._late(known, barred, now)) is not None:
+                barred += late.need
+                if not known.is_late or known.start_us != now or late.moves != known.moves:
+                    self.book.set(late)
+            elif known.is_late:
+                self.book.set(replace(known, is_late=False))
+
     def _late(self, known: Reservation, barred: np.ndarray, now: int) -> Reservation | None:
         """For an aged job whose promise has passed: its reservation, from now on, on the nodes that it has.
 
         Predictions were wrong, and may be wrong again: nothing more starts on these nodes, so that it waits for no
-        longer than the longest run there. None where it is not late, or where its nodes are barred for others.
+        longer than the longest run there. Where others are believed to be free far sooner it moves to them, a few times
+        at most. None where it is not late, or where its nodes are barred for others.
         """
-        limit = self.policy.age_limit_us
+        limit = self.policy.age_us(known.job)
         if limit is None or now - known.job.submit_us < limit or now < known.promised_us:
             return None
-        late = replace(known, start_us=now, end_us=now + known.end_us - known.start_us, is_late=True)
-        return late if self.book.could_hold(barred + late.need) and self.ahead.supports(late, now) else None
+        for plan in (self._elsewhere(known, now), known):
+            if plan is not None:
+                late = replace(plan, start_us=now, end_us=now + plan.end_us - plan.start_us, is_late=True)
+                if self.book.could_hold(barred + late.need) and self.ahead.supports(late, now):
+                    return late
+        return None
+
+    def _elsewhere(self, known: Reservation, now: int) -> Reservation | None:
+        """A plan on other nodes that are believed to be free in a fraction of the time that its own take."""
+        left = self.book.drained_us(known, now) - now
+        if known.moves >= MOST_MOVES or left <= LEAST_MOVE_US:
+            return None
+        before = now + left // MOVE_FRACTION
+        plan = self.book.plan(known.ask, now, known.end_us - known.start_us, before, self._has_quota(now))
+        return replace(plan, moves=known.moves + 1) if plan is not None else None
 
     def _queue(self, now: int, done: Decisions, buckets: Iterable[Bucket]) -> None:
         """The whole queue in order: critical jobs, aged ones by submission, then the rest."""
@@ -155,11 +182,10 @@ class Scheduler(Reserving):
         critical = [b for b in buckets if b.key[1] and self.policy.by_priority]
         rest = [b for b in buckets if not b.key[1] or not self.policy.by_priority]
         self._pass(now, done, critical)
-        if self.policy.age_limit_us is not None:
-            for waiting in self.pending.aged(now - self.policy.age_limit_us):
-                job_id = waiting.job.job_id
-                if job_id not in self.book.reservations and not self._start(waiting, now, done):
-                    self._reserve(waiting, now, done, even_over_quota=True)
+        for waiting in self.pending.aged(now):
+            job_id = waiting.job.job_id
+            if job_id not in self.book.reservations and not self._start(waiting, now, done):
+                self._reserve(waiting, now, done, even_over_quota=True)
         self._pass(now, done, rest)
 
     def _plan_each(self, now: int, done: Decisions) -> None:

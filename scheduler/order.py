@@ -17,7 +17,8 @@ def key(waiting: Waiting, usage: Usage, policy: Policy, now: int) -> Key:
     """The place of a waiting job at `now` (us)."""
     job = waiting.job
     band = 0 if job.is_critical and policy.by_priority else 1
-    is_aged = policy.age_limit_us is not None and now - job.submit_us >= policy.age_limit_us
+    limit = policy.age_us(job)
+    is_aged = limit is not None and now - job.submit_us >= limit
     if is_aged:
         return (band, 0, 0, 0, 0, job.submit_us, job.job_id)
     share = usage.share_ppm(job.queue, now) // policy.share_step_ppm if policy.by_share else 0

@@ -8,8 +8,8 @@ buckets (`order.py`).
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -68,13 +68,17 @@ class Bucket:
 
 
 class Pending:
-    """All waiting jobs. `by_duration`: inside a bucket the shortest first, else the first submitted."""
+    """All waiting jobs. `by_duration`: inside a bucket the shortest first, else the first submitted.
 
-    def __init__(self, by_duration: bool) -> None:
-        self.by_duration = by_duration
+    `age_us` says after which wait a job has aged; None: never.
+    """
+
+    def __init__(self, by_duration: bool, age_us: Callable[[Job], int | None]) -> None:
+        self.by_duration, self.age_us = by_duration, age_us
         self.buckets: dict[BucketKey, Bucket] = {}
         self.waiting: dict[str, Waiting] = {}
         self._by_submit: list[tuple[int, str]] = []
+        self._by_age: list[tuple[int, str]] = []
 
     def __len__(self) -> int:
         return len(self.waiting)
@@ -93,6 +97,8 @@ class Pending:
         bucket._predicted = None
         self.waiting[job.job_id] = waiting
         insort(self._by_submit, (job.submit_us, job.job_id))
+        if (limit := self.age_us(job)) is not None:
+            insort(self._by_age, (job.submit_us + limit, job.job_id))
         return bucket
 
     def remove(self, job_id: str) -> Waiting:
@@ -107,6 +113,14 @@ class Pending:
         if not bucket.places:
             del self.buckets[key]
         del self._by_submit[bisect_left(self._by_submit, (job.submit_us, job_id))]
+        if (limit := self.age_us(job)) is not None:
+            del self._by_age[bisect_left(self._by_age, (job.submit_us + limit, job_id))]
+        return waiting
+
+    def repredict(self, job_id: str, predicted_us: int) -> Waiting:
+        """The same job, in the place that another predicted run time gives it."""
+        waiting = replace(self.remove(job_id), predicted_us=max(predicted_us, 1))
+        self.add(waiting)
         return waiting
 
     def oldest(self) -> Iterator[Waiting]:
@@ -114,15 +128,16 @@ class Pending:
         for _, job_id in self._by_submit:
             yield self.waiting[job_id]
 
-    def aged(self, before_us: int) -> list[Waiting]:
-        """Jobs submitted at or before `before_us`, in the order of submission."""
-        upto = bisect_left(self._by_submit, (before_us + 1, ""))
-        return [self.waiting[job_id] for _, job_id in self._by_submit[:upto]]
+    def aged(self, now: int) -> list[Waiting]:
+        """Jobs that have aged, in the order of submission."""
+        upto = bisect_left(self._by_age, (now + 1, ""))
+        found = [self.waiting[job_id] for _, job_id in self._by_age[:upto]]
+        return sorted(found, key=lambda w: (w.job.submit_us, w.job.job_id))
 
-    def has_aged(self, before_us: int, since_us: int) -> bool:
-        """Whether any job was submitted after `since_us` and at or before `before_us`."""
-        k = bisect_left(self._by_submit, (since_us + 1, ""))
-        return k < len(self._by_submit) and self._by_submit[k][0] <= before_us
+    def has_aged(self, now: int, since_us: int) -> bool:
+        """Whether any job has aged after `since_us`."""
+        k = bisect_left(self._by_age, (since_us + 1, ""))
+        return k < len(self._by_age) and self._by_age[k][0] <= now
 
     def _place(self, waiting: Waiting) -> Place:
         return (waiting.predicted_us if self.by_duration else 0, waiting.job.submit_us, waiting.job.job_id)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from scheduler.budgets import Budget
-from scheduler.model import HOUR_US, SECOND_US
+from scheduler.model import HOUR_US, MILLI, SECOND_US, Job
 
 Backfill = Literal["none", "easy", "conservative"]
 
@@ -21,11 +21,17 @@ class Policy:
 
     `backfill`: none (the first job that does not fit blocks all behind it), easy (it gets a reservation that others may
     not delay), conservative (every waiting job gets one, up to `depth`). `age_limit_us`: a job that has waited longer
-    comes before all but critical ones, in the order of submission, and gets a reservation of its own. Order switches:
-    `by_priority`, `by_share`, `by_duration`; without any, the order is that of submission. Shares are compared in steps
-    of `share_step_ppm`: within one the run time decides (1,000,000: whether a queue holds less than its part, less than
-    two, and so on). `with_preemption`: jobs of higher rank and owners may have others evicted, none before it has run
-    `min_run_us`, within `budgets`. A gang that has lost pods it needs is stopped after `gang_patience_us`.
+    comes before all but critical ones, in the order of submission, and gets a reservation of its own; a job of at least
+    `wide_milli` GPUs, which nothing but a reservation ever lets start on a busy fleet, after `wide_age_limit_us`.
+    `caution`: reservations believe that what runs takes so many times as long as predicted, for half of all runs take
+    longer than their median; 1 where run times are known.
+
+    Order switches: `by_priority`, `by_share`, `by_duration`; without any, the order is that of submission. Shares are
+    compared in steps of `share_step_ppm`: within one the run time decides (1,000,000: whether a queue holds less than
+    its part, less than two, and so on).
+
+    `with_preemption`: jobs of higher rank and owners may have others evicted, none before it has run `min_run_us`,
+    within `budgets`. A gang that has lost pods it needs is stopped after `gang_patience_us`.
     """
 
     name: str
@@ -33,7 +39,10 @@ class Policy:
     by_priority: bool = True
     by_share: bool = True
     by_duration: bool = True
-    age_limit_us: int | None = 12 * HOUR_US
+    age_limit_us: int | None = 24 * HOUR_US
+    wide_age_limit_us: int | None = 8 * HOUR_US
+    wide_milli: int = 8 * MILLI
+    caution: int = 1
     half_life_us: int | None = None
     share_step_ppm: int = 1_000_000
     depth: int = 500
@@ -42,6 +51,12 @@ class Policy:
     min_run_us: int = HOUR_US
     gang_patience_us: int = 60 * SECOND_US
     budgets: tuple[Budget, ...] = ()
+
+    def age_us(self, job: Job) -> int | None:
+        """How long the job waits until it has aged; None: it never does."""
+        if self.age_limit_us is None or self.wide_age_limit_us is None or job.gpu_milli < self.wide_milli:
+            return self.age_limit_us
+        return self.wide_age_limit_us
 
     @property
     def is_by_submission(self) -> bool:
@@ -62,7 +77,7 @@ POLICIES: dict[str, Policy] = {
         _PLAIN.without(name="fifo", backfill="none"),
         _PLAIN.without(name="easy", backfill="easy"),
         _PLAIN.without(name="conservative", backfill="conservative"),
-        Policy("strandline"),
+        Policy("strandline", caution=4),
     )
 }
 
@@ -72,6 +87,8 @@ MECHANISMS: dict[str, dict[str, object]] = {
     "share": {"by_share": False},
     "duration": {"by_duration": False},
     "ageing": {"age_limit_us": None},
+    "wide ageing": {"wide_age_limit_us": None},
+    "caution": {"caution": 1},
     "decay": {"half_life_us": None},
     "backfill": {"backfill": "none"},
     "stickiness": {"is_sticky": False},

@@ -73,6 +73,21 @@ class Book:
         for r in late:
             self.set(replace(r, start_us=now, end_us=now + r.end_us - r.start_us))
 
+    def drained_us(self, kept: Reservation, now: int) -> int:
+        """When what a reservation needs is believed to have come back to its nodes; `FOREVER`: never."""
+        entries, amounts, ends = self.running.believed(now)
+        base, last = self._base(), now
+        for entry, need in zip(*kept.needed, strict=True):
+            if (missing := need - base[entry]) <= 0:
+                continue
+            there = np.flatnonzero(entries == entry)
+            there = there[np.argsort(ends[there], kind="stable")]
+            k = int(np.searchsorted(np.cumsum(amounts[there]), missing))
+            if k == len(there):
+                return FOREVER
+            last = max(last, int(ends[there[k]]))
+        return last
+
     def started(self, placement: Placement, end_us: int) -> None:
         """A gang has started and is believed to run until `end_us`."""
         has_shares = any(milli < MILLI for pod in placement.pods for _, milli in pod.devices)

@@ -28,7 +28,7 @@ class Reservation:
     `nodes`: the planned node of every pod, roles and pods in order; empty where nobody will ask. `promised_us`: the
     start as first planned. `reason`: "order" (the job's place in the queue), or "preemptor": victims are leaving for
     it, and nobody else may have what it needs even before its start. `is_late`: its start has passed, and its nodes and
-    its quota take in nobody until it starts.
+    its quota take in nobody until it starts. `moves`: how often it was given other nodes since.
     """
 
     job: Job
@@ -40,6 +40,7 @@ class Reservation:
     reason: Literal["order", "preemptor"] = "order"
     nodes: tuple[int, ...] = ()
     is_late: bool = False
+    moves: int = 0
 
     @cached_property
     def needed(self) -> tuple[np.ndarray, np.ndarray]:

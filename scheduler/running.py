@@ -74,6 +74,11 @@ class Running:
         parts = [(entry, amount, _PLAIN) for entry, amount in sorted(plain.items())]
         return parts + [(node, 1, node * self.devices + device) for node, device in sorted(shares)]
 
+    def expect(self, job_id: str, end_us: int) -> None:
+        """A gang is believed to end at `end_us`; nothing where it has nothing here."""
+        self.ends[self._slots.get(job_id, [])] = end_us
+        self._believed = None
+
     def remove(self, job_id: str) -> None:
         """A gang has ended; nothing where it has nothing here."""
         for slot in self._slots.pop(job_id, ()):

@@ -97,12 +97,13 @@ class Starting(State):
     def begin(self, waiting: Waiting, placement: Placement, now: int, done: Decisions) -> None:
         """A gang that waits no more starts at its places."""
         job = waiting.job
-        end = now + elastic.stretched_us(job, waiting.predicted_us, placement.gpu_milli)
-        gang = Gang(job, placement, now, end, now)
+        run_us = elastic.stretched_us(job, waiting.predicted_us, placement.gpu_milli)
+        believed = now + run_us * self.policy.caution
+        gang = Gang(job, placement, now, believed, now)
         self.cluster.assume(job, placement)
         self.gangs.add(gang)
-        self.running.add(job.job_id, job, placement, now, end)
-        self.book.started(placement, end)
+        self.running.add(job.job_id, job, placement, now, believed)
+        self.book.started(placement, believed)
         self.usage.add(job.queue, gang.amounts, now)
         self.stamp += 1
-        done.starts.append(Start(job, placement, end))
+        done.starts.append(Start(job, placement, now + run_us))

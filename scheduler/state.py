@@ -6,11 +6,13 @@ here: decisions (`cycle.py`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from scheduler import contract, quota
 from scheduler.cluster import Cluster
 from scheduler.decisions import Eviction, Withdrawn
+from scheduler.elastic import stretched_us
 from scheduler.gangs import Gang, Gangs
 from scheduler.holds import Holds
 from scheduler.model import Job, Kind, Placement
@@ -27,7 +29,7 @@ class State:
 
     def __init__(self, cluster: Cluster, usage: Usage, policy: Policy, placer: Placer) -> None:
         self.cluster, self.usage, self.policy, self.placer = cluster, usage, policy, placer
-        self.pending = Pending(policy.by_duration)
+        self.pending = Pending(policy.by_duration, policy.age_us)
         self.running = Running(len(cluster.nodes), cluster.device_free.shape[1], has_hosts=cluster.has_hosts)
         self.book = Book(cluster, self.running)
         self.gangs = Gangs()
@@ -46,6 +48,30 @@ class State:
         waiting = Waiting(job, max(predicted_us, 1))
         self.pending.add(waiting)
         self._new.append(waiting)
+
+    def repredict(self, predicted_us: Mapping[str, int]) -> None:
+        """Other run times are believed of jobs, by id, than when they were submitted.
+
+        One with a reservation keeps the run time that its promise was made with. Of a gang that runs its end is
+        believed anew. Ids that are not here are passed over.
+        """
+        new = {w.job.job_id: i for i, w in enumerate(self._new)}
+        for job_id, run_us in predicted_us.items():
+            if job_id in self.gangs:
+                gang = self.gangs[job_id]
+                whole_us = stretched_us(gang.job, max(run_us, 1), gang.placement.gpu_milli)
+                gang.end_us = gang.begun_us + whole_us * self.policy.caution
+                if gang.stop is None:
+                    self.running.expect(job_id, gang.end_us)
+            elif job_id in self.pending.waiting and job_id not in self.book.reservations:
+                waiting = self.pending.repredict(job_id, run_us)
+                if job_id in new:
+                    self._new[new[job_id]] = waiting
+                else:
+                    self._new.append(waiting)
+        if predicted_us:
+            self.book.changed()
+            self.stamp += 1
 
     def withdraw(self, job_id: str) -> None:
         """A waiting job leaves the queue; `KeyError` where it does not wait."""

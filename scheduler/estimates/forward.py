@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import heapq
 import pickle
-from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -116,7 +115,8 @@ class _Run:
     heap: list[tuple[int, int, str, int]] = field(default_factory=list)
     tokens: dict[str, int] = field(default_factory=dict)
     simulated: dict[str, int] = field(default_factory=dict)
-    ghosts: deque[Job] = field(default_factory=deque)
+    # when a simulated job ages, and its id
+    ghosts: list[tuple[int, str]] = field(default_factory=list)
     found: dict[str, int] = field(default_factory=dict)
     jobs: dict[str, tuple[Job, int]] = field(default_factory=dict)
 
@@ -158,14 +158,14 @@ class _Run:
             job, predicted, duration = self.coming.pop()
             self.simulated[job.job_id] = duration
             self.scheduler.submit(job, predicted)
-            self.ghosts.append(job)
+            if (limit := self.scheduler.policy.age_us(job)) is not None:
+                heapq.heappush(self.ghosts, (job.submit_us + limit, job.job_id))
         self._forget_aged(at)
 
     def _forget_aged(self, at: int) -> None:
         """A simulated job that would age leaves: whoever is asked about is older, and comes before it from then on."""
-        limit = self.scheduler.policy.age_limit_us
-        while limit is not None and self.ghosts and at - self.ghosts[0].submit_us >= limit:
-            job_id = self.ghosts.popleft().job_id
+        while self.ghosts and self.ghosts[0][0] <= at:
+            job_id = heapq.heappop(self.ghosts)[1]
             if job_id in self.scheduler.pending.waiting:
                 self.scheduler.withdraw(job_id)
 
@@ -181,7 +181,7 @@ class _Run:
         else:
             self.tokens[job_id] = self.tokens.get(job_id, 0) + 1
             self.scheduler.ended(job_id, at, will_return=True)
-            self.jobs[job_id] = (gang.job, max(gang.end_us - gang.begun_us, 1))
+            self.jobs[job_id] = (gang.job, max((gang.end_us - gang.begun_us) // self.scheduler.policy.caution, 1))
             self._push(at + backoff_us(1), _AGAIN, job_id)
 
     def _carry_out(self, done: Decisions, at: int) -> None:

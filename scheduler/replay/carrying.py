@@ -84,6 +84,7 @@ class Carrier:
     def submit(self, job: Job) -> None:
         """A job comes for the first time."""
         self.lives[job.job_id] = Life(job)
+        self.predictor.submitted(job)
         self.scheduler.submit(job, self.predictor.predict(job))
 
     def carry_out(self, done: Decisions, now: int) -> None:
@@ -111,6 +112,7 @@ class Carrier:
     def _start(self, start: Start, now: int) -> None:
         job_id = start.job.job_id
         self.out.started_us.setdefault(job_id, now)
+        self.predictor.started(start.job, now)
         self._step(job_id, life.Started(now, start.placement.gpu_milli))
         self._runs[job_id] = _Run(start.placement, now, 0)
         self._expect_end(job_id, now)
@@ -177,6 +179,7 @@ class Carrier:
 
     def _act(self, job_id: str, actions: Sequence[life.Action], now: int, ending: Ending) -> None:
         """A gang has stopped before its end."""
+        self.predictor.left(self.lives[job_id].job)
         lost = next(a.lost for a in actions if isinstance(a, life.Stop))
         again = next((a.at_us for a in actions if isinstance(a, life.Requeue)), None)
         self.scheduler.ended(job_id, now, will_return=again is not None)

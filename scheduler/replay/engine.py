@@ -54,6 +54,7 @@ def replay(
                 out.impossible[job.job_id] = why
                 continue
             carrier.submit(job)
+        scheduler.repredict(predictor.revised(now))
         done = scheduler.cycle(now)
         out.cycles += 1
         for reservation in done.reserved:

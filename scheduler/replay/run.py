@@ -104,6 +104,8 @@ def run_once(
 def policy_of(setting: Setting) -> Policy:
     """The switches, those of the mechanisms left out turned off."""
     policy = POLICIES[setting.policy]
+    if setting.believes == "exact":
+        policy = policy.without(caution=1)
     for name in setting.without:
         policy = policy.without(**MECHANISMS[name])
     return policy
@@ -142,9 +144,17 @@ class _Learner:
 
     def __init__(self, runs: Sequence[TraceRun], inner: Predictor) -> None:
         self.runs, self.inner = runs, inner
+        self.index = {r.job.job_id: i for i, r in enumerate(runs)}
 
     def predict(self, job: int) -> int:
+        self.inner.submitted(self.runs[job].job)
         return self.inner.predict(self.runs[job].job)
+
+    def started(self, job: int, now: int) -> None:
+        self.inner.started(self.runs[job].job, now)
+
+    def revised(self, now: int) -> dict[int, int]:
+        return {self.index[job_id]: us for job_id, us in self.inner.revised(now).items()}
 
     def ended(self, job: int) -> None:
         self.inner.ended(self.runs[job].job, self.runs[job].duration_us)

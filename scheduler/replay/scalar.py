@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -31,11 +31,15 @@ class ScalarJob:
 
 
 class Learner(Protocol):
-    """Predicts run times (us) of jobs by their index as they come, from those that have ended by then."""
+    """Predicts run times (us) of jobs by their index as they come, from what has happened by then, and anew later."""
 
     def predict(self, job: int) -> int: ...
 
+    def started(self, job: int, now: int) -> None: ...
+
     def ended(self, job: int) -> None: ...
+
+    def revised(self, now: int) -> Mapping[int, int]: ...
 
 
 class _Pool:
@@ -57,6 +61,8 @@ class _Pool:
         self.free -= run.gpus
         self.starts[job] = now
         self.running.add(job)
+        if self.learner is not None:
+            self.learner.started(job, now)
         heapq.heappush(self.ends, (now + run.duration_us, job))
 
     def end_until(self, now: int) -> None:
@@ -78,7 +84,7 @@ def run_scalar(
     """Start time of every job in microseconds, -1 for one that never starts (more GPUs than the pool has).
 
     `jobs` are in the order of the queue: submission, then id. With a learner it is asked for the run time of each job
-    that comes, and `predicted_us` is not read.
+    that comes, and later again, and `predicted_us` is not read.
     """
     order = [i for i, job in enumerate(jobs) if job.gpus <= size]
     if policy == "conservative" and learner is None and all(j.predicted_us == j.duration_us for j in jobs):
@@ -99,6 +105,9 @@ def run_scalar(
                 pool.predicted[coming] = max(learner.predict(coming), 1)
             waiting.add(coming)
             coming = next(arrivals, None)
+        if learner is not None:
+            for job, predicted_us in learner.revised(now).items():
+                pool.predicted[job] = max(predicted_us, 1)
         step(pool, waiting, now)
     return pool.starts
 

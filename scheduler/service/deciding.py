@@ -143,6 +143,7 @@ class Decider:
         """One cycle of the scheduler; what it decides is noted."""
         assert self.room is not None
         scheduler = self.room.scheduler
+        scheduler.repredict(self.journal.records.predictor.revised(now))
         done = scheduler.cycle(now)
         names = [n.name for n in scheduler.cluster.nodes]
         entries = self.journal.records.entries

@@ -109,6 +109,7 @@ class Records:
         elif event.kind == "submitted":
             job, template = read_job(payload)
             self.entries[job.job_id] = entry = Entry(job, template, payload["name"], Life(job))
+            self.predictor.submitted(job)
             if self.learner is not None:
                 self.learner.hear(event, entry, had_run=False)
         elif event.job_id in self.entries and event.kind in _FOLDS:
@@ -119,6 +120,8 @@ class Records:
                 amounts = demand(entry.job, run.places.counts(entry.job), run.places.flavor)
                 self.spans.append((run.begun_us, event.event_at_us, entry.job.queue, amounts))
             self._index(entry)
+            if entry.life.is_over or (run is not None and entry.run is None):
+                self.predictor.left(entry.job)
             if self.learner is not None:
                 self.learner.hear(event, entry, had_run=run is not None)
         return self._outcome
@@ -154,6 +157,7 @@ class Records:
     def _intended(self, entry: Entry, event: Event, payload: dict[str, Any]) -> None:
         places = read_places(payload["places"])
         self._step(entry, life.Started(event.event_at_us, places.gpu_milli))
+        self.predictor.started(entry.job, event.event_at_us)
         entry.attempts = payload["attempt"]
         entry.run = Run(entry.attempts, places, places, event.event_at_us, payload["predicted_us"])
         if entry.started_us is None:

@@ -88,7 +88,7 @@ class NaiveQueue:
                 self.head = name
 
     def _is_aged(self, name: str, now: int) -> bool:
-        limit = self.policy.age_limit_us
+        limit = self.policy.age_us(self.waiting[name][0])
         return limit is not None and now - self.waiting[name][0].submit_us >= limit
 
     def _key(self, name: str, now: int) -> tuple[object, ...]:

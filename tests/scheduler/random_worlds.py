@@ -40,7 +40,9 @@ from scheduler.policy import POLICIES, Policy
 from scheduler.predict import Exact, History, Predictor
 from scheduler.usage import Usage
 
-OURS = POLICIES["strandline"].without(with_preemption=False, age_limit_us=60 * SECOND_US)
+OURS = POLICIES["strandline"].without(
+    with_preemption=False, age_limit_us=60 * SECOND_US, wide_age_limit_us=30 * SECOND_US, caution=1
+)
 # Examples of every property: a few by default, thousands where somebody has the time.
 EXAMPLES = int(os.environ.get("STRANDLINE_EXAMPLES", "0"))
 UNBOUNDED = 1 << 40

@@ -17,7 +17,7 @@ from scheduler.pending import Waiting
 from scheduler.usage import LAST, PPM, Usage
 
 GPUS, CPUS, MIB = (GPU, "A100"), (CPU, "A100"), (MEMORY, "A100")
-LIMIT_S = 12 * 3600
+LIMIT_S = (OURS.age_limit_us or 0) // SECOND_US
 NOW_S = 2 * LIMIT_S
 
 
