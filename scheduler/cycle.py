@@ -109,14 +109,24 @@ class Scheduler(Reserving):
     def _arrived(self, now: int, done: Decisions) -> None:
         # Of jobs alike, who needs as long as one that did not start does not either. Conservative backfill plans each.
         failed: dict[BucketKey, int] = {}
-        for waiting in sorted(self._new, key=lambda w: order.key(w, self.usage, self.policy, now)):
+        new = [w for w in self._new if self.pending.waiting.get(w.job.job_id) is w]
+        heap = [(order.key(w, self.usage, self.policy, now), w) for w in new]
+        heapq.heapify(heap)
+        while heap:
+            known, waiting = heapq.heappop(heap)
             key = bucket_key(waiting.job)
             is_hopeless = waiting.predicted_us >= failed.get(key, FOREVER) and self.policy.backfill != "conservative"
-            if waiting.job.job_id not in self.pending.waiting or is_hopeless:
+            if is_hopeless:
                 continue
-            if not self._start(waiting, now, done):
+            current = order.key(waiting, self.usage, self.policy, now)
+            if current > known and heap and current > heap[0][0]:
+                heapq.heappush(heap, (current, waiting))
+            elif not self._start(waiting, now, done):
                 failed[key] = waiting.predicted_us
-                self._may_reserve(waiting, now, done)
+                if order.is_aged(waiting.job, self.policy, now):
+                    self._reserve(waiting, now, done, even_over_quota=True)
+                else:
+                    self._may_reserve(waiting, now, done)
 
     def _reserved(self, now: int, done: Decisions) -> None:
         """Start reserved jobs that fit now; move the others' reservations forward where a better plan harms nobody."""
@@ -156,8 +166,7 @@ class Scheduler(Reserving):
         longer than the longest run there. Where others are believed to be free far sooner it moves to them, a few times
         at most. None where it is not late, or where its nodes are barred for others.
         """
-        limit = self.policy.age_us(known.job)
-        if limit is None or now - known.job.submit_us < limit or now < known.promised_us:
+        if not order.is_aged(known.job, self.policy, now) or now < known.promised_us:
             return None
         for plan in (self._elsewhere(known, now), known):
             if plan is not None:
@@ -176,17 +185,24 @@ class Scheduler(Reserving):
         return replace(plan, moves=known.moves + 1) if plan is not None else None
 
     def _queue(self, now: int, done: Decisions, buckets: Iterable[Bucket]) -> None:
-        """The whole queue in order: critical jobs, aged ones by submission, then the rest."""
+        """The whole queue in order: critical jobs, those that have aged first, then the rest likewise."""
         if self.policy.backfill == "conservative":
             self._plan_each(now, done)
-        critical = [b for b in buckets if b.key[1] and self.policy.by_priority]
-        rest = [b for b in buckets if not b.key[1] or not self.policy.by_priority]
-        self._pass(now, done, critical)
-        for waiting in self.pending.aged(now):
-            job_id = waiting.job.job_id
-            if job_id not in self.book.reservations and not self._start(waiting, now, done):
-                self._reserve(waiting, now, done, even_over_quota=True)
-        self._pass(now, done, rest)
+
+        def is_critical(job: Job) -> bool:
+            return job.is_critical and self.policy.by_priority
+
+        aged, buckets = self.pending.aged(now), list(buckets)
+        for band in (True, False):
+            for waiting in aged:
+                if is_critical(waiting.job) is band and waiting.job.job_id not in self.book.reservations:
+                    self._start_or_reserve(waiting, now, done)
+            self._pass(now, done, [b for b in buckets if b.places and is_critical(b.first.job) is band])
+
+    def _start_or_reserve(self, waiting: Waiting, now: int, done: Decisions) -> None:
+        """An aged job starts, or has a reservation of its own from here on."""
+        if waiting.job.job_id in self.pending.waiting and not self._start(waiting, now, done):
+            self._reserve(waiting, now, done, even_over_quota=True)
 
     def _plan_each(self, now: int, done: Decisions) -> None:
         """Conservative backfill: every job starts or gets a reservation, in order, as many as the depth allows."""

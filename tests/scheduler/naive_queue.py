@@ -70,22 +70,18 @@ class NaiveQueue:
                 if name not in self.reserved and not self._start(name, now, started):
                     self.reserved[name] = self._plan(name, now)
             return started
-        critical = {j for j, (job, _) in self.waiting.items() if job.is_critical and self.policy.by_priority}
-        self._in_order(critical, now, started)
-        aged = [j for j in self.waiting if self._is_aged(j, now)]
-        for name in sorted(aged, key=lambda j: (self.waiting[j][0].submit_us, j)):
-            if name not in self.reserved and not self._start(name, now, started):
+        left = set(self.waiting)
+        while left:
+            name = min(left, key=lambda j: self._key(j, now))
+            left.remove(name)
+            if self._start(name, now, started) or name in self.reserved:
+                continue
+            if self._is_aged(name, now):
                 self.reserved[name] = self._plan(name, now)
-        self._in_order(set(self.waiting) - critical, now, started)
-        return started
-
-    def _in_order(self, names: set[str], now: int, started: list[tuple[str, Need]]) -> None:
-        while names:
-            name = min(names, key=lambda j: self._key(j, now))
-            names.remove(name)
-            if not self._start(name, now, started) and self.head is None and name not in self.reserved:
+            elif self.head is None:
                 self.reserved[name] = self._plan(name, now)
                 self.head = name
+        return started
 
     def _is_aged(self, name: str, now: int) -> bool:
         limit = self.policy.age_us(self.waiting[name][0])
