@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHES = ("parse", "ledger", "cost", "queueing", "demo")
+BENCHES = ("parse", "ledger", "cost", "rightsizing", "queueing", "demo")
 
 
 def main() -> None:

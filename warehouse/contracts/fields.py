@@ -6,7 +6,7 @@ A field belongs here even if one table uses it. Which table uses which stands in
 
 from __future__ import annotations
 
-from warehouse.contracts import cost_fields, queue_fields
+from warehouse.contracts import cost_fields, planning_fields, queue_fields
 from warehouse.contracts.model import Field
 
 _DEFINITIONS = """
@@ -261,7 +261,12 @@ def parse(definitions: str) -> dict[str, Field]:
     return fields
 
 
-FIELDS: dict[str, Field] = parse(_DEFINITIONS.rstrip() + cost_fields.DEFINITIONS.rstrip() + queue_fields.DEFINITIONS)
+FIELDS: dict[str, Field] = parse(
+    _DEFINITIONS.rstrip()
+    + cost_fields.DEFINITIONS.rstrip()
+    + queue_fields.DEFINITIONS.rstrip()
+    + planning_fields.DEFINITIONS
+)
 
 
 def pick(names: str) -> tuple[Field, ...]:
