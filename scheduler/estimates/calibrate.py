@@ -1,11 +1,12 @@
 """Estimates corrected by how earlier ones came out, by size class.
 
-What the forward run says and the bound on recent waits are mixed in several ways (geometric means). Each mixture is
+What the forward run says and the bound on recent waits are mixed in three ways (geometric means). Each mixture is
 corrected on its own: its score is log((waited + 4 h) / (estimated + 4 h)), and the recent 0.5- or 0.9-quantile of
 scores is the factor for its next estimate (conformalized quantile regression, Romano, Patterson and Candès, NeurIPS
 2019). The four hours make it a ratio where waits are long and a difference where they are short: a job that was told a
-minute and waited an hour says nothing like sixty times as long about one that was told a day. Of the mixtures that one
-answers whose corrected estimates have lost least of late, for P50 and P90 apart.
+minute and waited an hour says nothing like sixty times as long about one that was told a day. The answer is the
+geometric mean of the corrected mixtures. (To let that one answer which had lost least of late lost more: a loss of
+a hundred waits that came together says little about the next.)
 
 Jobs that still wait count too, as scores at least as large as now (Kaplan-Meier): those that have started already are
 the lucky ones, and on them alone every factor would be too small. A few scores of an estimate that is right stand for
@@ -25,11 +26,11 @@ import numpy as np
 from scheduler.model import HOUR_US
 
 # Estimates of one class that tell about the next.
-KEPT = 50
+KEPT = 100
 _SOFT_US = 4 * HOUR_US
 _MOST = 3.0
-# Shares of the bound in the mixtures; without any loss to tell, the first.
-_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+# Shares of the bound in the mixtures.
+_WEIGHTS = (0.0, 0.25, 0.5)
 _LEVELS = (0.5, 0.9)
 # Scores that stand for the time before there are any: normal quantiles of this deviation, around the level.
 _DEVIATION = 0.3
@@ -42,7 +43,7 @@ Pair = tuple[int, int]
 
 @dataclass(eq=False)
 class Answer:
-    """An estimate made at `at_us`: each mixture before and after correction, (weights, 2) logs, and the two chosen."""
+    """An estimate made at `at_us`: each mixture before and after correction, (weights, 2) logs, and what was told."""
 
     at_us: int
     mixed: np.ndarray
@@ -87,15 +88,11 @@ class Calibration:
         first, second = (np.log(np.array(pair) + _SOFT_US) for pair in (raw, bound or raw))
         logs = np.array([(1 - w) * first + w * second for w in _WEIGHTS])
         mixed = np.array([t.mixed for t in known]).reshape(-1, *logs.shape)
-        earlier = np.array([t.corrected for t in known]).reshape(-1, *logs.shape)
-        corrected, chosen = np.zeros_like(logs), []
+        corrected = logs.copy()
         for k, level in enumerate(_LEVELS):
             for i in range(len(_WEIGHTS)):
-                scores = np.log(waits + _SOFT_US) - mixed[:, i, k]
-                corrected[i, k] = logs[i, k] + _factor(scores, is_open, level)
-            losses = [_loss(waits, is_open, earlier[:, i, k], level) for i in range(len(_WEIGHTS))]
-            best = float(corrected[int(np.argmin(losses)), k])
-            chosen.append(max(round(math.exp(best)) - _SOFT_US, 0))
+                corrected[i, k] += _factor(np.log(waits + _SOFT_US) - mixed[:, i, k], is_open, level)
+        chosen = [max(round(math.exp(log)) - _SOFT_US, 0) for log in corrected.mean(axis=0)]
         return Answer(now, logs, corrected, (chosen[0], max(chosen)))
 
 
@@ -103,12 +100,6 @@ def _factor(scores: np.ndarray, is_open: np.ndarray, level: float) -> float:
     prior = (_NORMAL - _AT_LEVEL[level]) * _DEVIATION
     is_censored = np.concatenate([is_open, np.zeros(len(prior), dtype=bool)])
     return min(max(quantile(np.concatenate([scores, prior]), is_censored, level), -_MOST), _MOST)
-
-
-def _loss(waits: np.ndarray, is_open: np.ndarray, logs: np.ndarray, level: float) -> float:
-    """The pinball loss (us) of earlier estimates; of jobs that still wait what is lost already."""
-    over = waits - (np.exp(logs) - _SOFT_US)
-    return float(np.sum(np.where(over > 0, level * over, np.where(is_open, 0.0, (level - 1.0) * over))))
 
 
 def quantile(values: np.ndarray, is_censored: np.ndarray, level: float) -> float:

@@ -17,12 +17,14 @@ from scheduler import order
 from scheduler.cycle import Scheduler
 from scheduler.decisions import Decisions
 from scheduler.estimates.arrivals import Arrivals
-from scheduler.estimates.calibrate import Calibration
+from scheduler.estimates.calibrate import Answer, Calibration
 from scheduler.estimates.fallback import Bounds
 from scheduler.estimates.forward import Beliefs, Reach, starts
+from scheduler.estimates.latest import Latest
 from scheduler.estimates.record import Estimate, Scored
 from scheduler.estimates.remaining import RunTimes
 from scheduler.model import Job, demand, least
+from scheduler.pending import Waiting
 from scheduler.sizes import size_class
 
 # Waiting jobs of one size class that are run forward; those behind them get the bound.
@@ -38,6 +40,7 @@ class Estimator:
         self.predict, self.reach = predict, reach or Reach()
         self.times, self.arrivals = RunTimes(), Arrivals()
         self.calibration, self.bounds = Calibration(), Bounds()
+        self.latest: Latest | None = None
         # First estimates in the order in which they were made, and those whose job has started since.
         self.log: deque[Estimate] = deque(maxlen=LOGGED)
         self.scored: deque[Scored] = deque(maxlen=LOGGED)
@@ -46,6 +49,7 @@ class Estimator:
 
     def submitted(self, job: Job) -> None:
         """A job has come, or has come again."""
+        self.times.came(job)
         if job.job_id not in self._stopped:
             self.arrivals.came(job)
 
@@ -73,6 +77,7 @@ class Estimator:
         """A waiting job has left the queue."""
         self._first.pop(job_id, None)
         self.calibration.left(job_id)
+        self.times.left(job_id)
 
     def estimate(self, scheduler: Scheduler, now: int, job_ids: Collection[str] | None = None) -> dict[str, Estimate]:
         """Estimates of waiting jobs, all or some, by id in the order of the queue; the first of each job is logged."""
@@ -82,7 +87,7 @@ class Estimator:
         )
         held = list(scheduler.holds)
         found: dict[str, Estimate] = {}
-        runnable: list[Job] = []
+        runnable: list[Waiting] = []
         counts: dict[str, int] = {}
         reasons: dict[tuple[object, ...], str] = {}
         for hold in held:
@@ -101,7 +106,7 @@ class Estimator:
             found[job.job_id] = self._bounded(known, now) if not reason else known
             counts[kind] = counts.get(kind, 0) + (not reason)
             if not reason and counts[kind] <= MOST_OF_CLASS:
-                runnable.append(job)
+                runnable.append(w)
         if runnable:
             self._forward(scheduler, now, runnable, found)
         for job_id, estimate in found.items():
@@ -110,23 +115,39 @@ class Estimator:
                 self.log.append(estimate)
         return found
 
-    def _forward(self, scheduler: Scheduler, now: int, jobs: Sequence[Job], found: dict[str, Estimate]) -> None:
-        beliefs = Beliefs(self.times, self.arrivals.known(now), self.predict)
-        runs = starts(scheduler, now, beliefs, [j.job_id for j in jobs], self.reach)
+    def alike(self, waiting: Waiting, now: int) -> np.ndarray | None:
+        """Starts (us) that the latest run tells of a job that has come since; None where it is too old or has none."""
+        if self.latest is None or now - self.latest.at_us > self.reach.fresh_us:
+            return None
+        return self.latest.of_one_alike(waiting, now)
+
+    def _forward(self, scheduler: Scheduler, now: int, jobs: Sequence[Waiting], found: dict[str, Estimate]) -> None:
+        runs = {w.job.job_id: self.alike(w, now) if self.reach.fresh_us else None for w in jobs}
+        asked = [job_id for job_id, starts in runs.items() if starts is None]
+        if asked:
+            beliefs = Beliefs(self.times, self.arrivals.known(now), self.predict)
+            fresh = starts(scheduler, now, beliefs, asked, self.reach)
+            self.latest = Latest(now, scheduler.pending.waiting.values(), fresh, asked)
+            runs |= {job_id: fresh[job_id] for job_id in asked}
         end = now + self.reach.horizon_us
-        for job in jobs:
-            known, waits = found[job.job_id], np.sort(np.minimum(runs[job.job_id], end)) - now
+        told: list[tuple[str, str, Answer]] = []
+        for job_id, coming in runs.items():
+            assert coming is not None
+            known, waits = found[job_id], np.sort(np.minimum(coming, end)) - now
             raw50, raw90 = (int(waits[-(-len(waits) * tenths // 10) - 1]) for tenths in (5, 9))
             if raw50 >= self.reach.horizon_us:
                 continue
             bound = None if known.bound50_us is None else (known.bound50_us, known.bound90_us or 0)
             answer = self.calibration.answer(known.size_class, (raw50, raw90), bound, now)
-            found[job.job_id] = replace(
+            found[job_id] = replace(
                 known, method="forward", reason="", raw50_us=raw50, raw90_us=raw90,
                 p50_us=now + answer.chosen[0], p90_us=now + answer.chosen[1],
             )  # fmt: skip
-            if job.job_id not in self._first:
-                self.calibration.told(job.job_id, known.size_class, answer)
+            if job_id not in self._first:
+                told.append((job_id, known.size_class, answer))
+        # After the loop: jobs asked for together must not push each other's forerunners out of what is remembered.
+        for job_id, kind, answer in told:
+            self.calibration.told(job_id, kind, answer)
 
     def _bounded(self, known: Estimate, now: int) -> Estimate:
         bounds = [self.bounds.bound(known.size_class, q) for q in (0.5, 0.9)]

@@ -11,39 +11,45 @@ starts amount to (`calibrate.py`).
 from __future__ import annotations
 
 import heapq
+import io
 import pickle
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from scheduler.batches import GAP_US
 from scheduler.cycle import Scheduler
 from scheduler.decisions import Decisions
 from scheduler.estimates.arrivals import Known
 from scheduler.estimates.remaining import Lengths, RunTimes
 from scheduler.lifecycle import backoff_us
-from scheduler.model import HOUR_US, SECOND_US, Job
+from scheduler.model import HOUR_US, SECOND_US, Job, Node, Placement
 from scheduler.reservations import FOREVER
 
 # A start that did not come within the horizon.
 NEVER = FOREVER
+# Values that are never changed: copies of a scheduler share them.
+_CONSTANT = (Job, Node, Placement)
 _END, _KILL, _AGAIN, _WAKE = range(4)
-# Run times drawn at once for simulated arrivals of one team and size.
-_BATCH = 64
+# Run times drawn at once for simulated batch.
+_AT_ONCE = 32
 
 
 @dataclass(frozen=True)
 class Reach:
     """How much is simulated: runs, how far ahead (us), the shortest time between cycles (us) and its growth.
 
-    Cycles are at least `least_step_us` and the elapsed time over `steps` apart.
+    Cycles are at least `least_step_us` and the elapsed time over `steps` apart. A run no older than `fresh_us` tells of
+    jobs that have come since where there was one alike in it (0: each question is a run).
     """
 
     seed: int = 1
-    replicas: int = 8
+    replicas: int = 6
     horizon_us: int = 4 * 24 * HOUR_US
-    least_step_us: int = 15 * SECOND_US
-    steps: int = 20
+    least_step_us: int = 30 * SECOND_US
+    steps: int = 12
+    fresh_us: int = 0
 
 
 @dataclass(frozen=True)
@@ -58,37 +64,98 @@ class Beliefs:
 def starts(
     scheduler: Scheduler, now: int, beliefs: Beliefs, targets: Collection[str], reach: Reach
 ) -> dict[str, np.ndarray]:
-    """Start instants (us) of waiting jobs in each run, `NEVER` where it is not within the horizon.
+    """Start instants (us) of all waiting jobs in each run, `NEVER` where it did not come before the run's end.
 
-    The scheduler stays as it is. A run ends once all `targets` have started.
+    The scheduler stays as it is. A run ends once all `targets` have started, or with the horizon.
     """
-    state = pickle.dumps(scheduler, pickle.HIGHEST_PROTOCOL)
+    state = _Frozen(scheduler)
     rng = np.random.default_rng([reach.seed, now])
     gangs = sorted(scheduler.gangs, key=lambda g: g.job.job_id)
     waiting = sorted(scheduler.pending.waiting.values(), key=lambda w: w.job.job_id)
     holds = sorted(scheduler.holds, key=lambda h: h.job.job_id)
     jobs = [g.job for g in gangs] + [w.job for w in waiting] + [h.job for h in holds]
     elapsed = [now - g.begun_us for g in gangs] + [0] * (len(waiting) + len(holds))
-    found = {job_id: np.full(reach.replicas, NEVER, dtype=np.int64) for job_id in sorted(targets)}
+    found = {job.job_id: np.full(reach.replicas, NEVER, dtype=np.int64) for job in jobs[len(gangs) :]}
     for k, stream in enumerate(rng.spawn(reach.replicas)):
-        # Bytes of our own state, written above: nothing foreign is read, and no field can be forgotten.
-        copy: Scheduler = pickle.loads(state)  # noqa: S301
+        copy = state.copy()
         lengths = beliefs.times.future(stream, now)
         rest = dict(zip((j.job_id for j in jobs), map(int, lengths.rest(jobs, elapsed)), strict=True))
-        run = _Run(copy, now, reach, rest, _Coming(beliefs, lengths, stream.spawn(1)[0]))
-        for job_id, start in run.until_started(set(found)).items():
-            found[job_id][k] = start
+        mates = Mates(beliefs.times, lengths, jobs)
+        run = _Run(copy, now, reach, rest, _Coming(beliefs, lengths, stream.spawn(1)[0], mates), mates)
+        for job_id, start in run.until_started(set(targets)).items():
+            if job_id in found:
+                found[job_id][k] = start
     return found
 
 
-class _Coming:
-    """Simulated arrivals of one run, with their run times."""
+class _Frozen:
+    """The state of a scheduler as bytes, so that no field can be forgotten; what never changes is shared."""
 
-    def __init__(self, beliefs: Beliefs, lengths: Lengths, rng: np.random.Generator) -> None:
-        self.beliefs, self.lengths = beliefs, lengths
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._kept: dict[int, object] = {}
+        kept = self._kept
+
+        class Writer(pickle.Pickler):
+            def persistent_id(self, obj: object) -> int | None:
+                if type(obj) in _CONSTANT:
+                    kept[id(obj)] = obj
+                    return id(obj)
+                return None
+
+        written = io.BytesIO()
+        Writer(written, pickle.HIGHEST_PROTOCOL).dump(scheduler)
+        self._bytes = written.getvalue()
+
+    def copy(self) -> Scheduler:
+        """Another scheduler in the same state."""
+        kept = self._kept
+
+        class Reader(pickle.Unpickler):
+            def persistent_load(self, pid: int) -> object:
+                return kept[pid]
+
+        # Bytes of our own state, written above: nothing foreign is read.
+        found: Scheduler = Reader(io.BytesIO(self._bytes)).load()
+        return found
+
+
+class Mates:
+    """Jobs of one batch in one future: once one of them ends, decisions believe of the others what is typical of it."""
+
+    def __init__(self, times: RunTimes, lengths: Lengths, jobs: Sequence[Job]) -> None:
+        self._of: dict[str, object] = {}
+        self._jobs: dict[object, list[str]] = {}
+        self._typical: dict[object, int] = {}
+        for job in jobs:
+            cohort = times.of(job.job_id)
+            if cohort is not None:
+                self._typical[cohort] = lengths.typical_us(job.job_id) or 1
+                self.join(cohort, job.job_id)
+
+    def join(self, batch: object, job_id: str, typical_us: int | None = None) -> None:
+        """A job of a batch."""
+        if typical_us is not None:
+            self._typical[batch] = typical_us
+        self._of[job_id] = batch
+        self._jobs.setdefault(batch, []).append(job_id)
+
+    def ended(self, job_id: str) -> dict[str, int]:
+        """One has ended: what is believed of all others (us), where this is the first of them."""
+        batch = self._of.get(job_id)
+        others = [j for j in self._jobs.pop(batch, ()) if j != job_id]
+        return dict.fromkeys(others, self._typical[batch]) if others else {}
+
+
+class _Coming:
+    """Simulated arrivals of one run, with their run times; those that come as a batch are alike."""
+
+    def __init__(self, beliefs: Beliefs, lengths: Lengths, rng: np.random.Generator, mates: Mates) -> None:
+        self.beliefs, self.lengths, self.mates = beliefs, lengths, mates
         self._jobs: Iterator[Job] = beliefs.arrivals.future(rng, "~")
         self.next: Job | None = next(self._jobs, None)
-        self._drawn: dict[tuple[str, int], list[int]] = {}
+        # by team and size: the latest batch with the instant of its last job, and its run times not given yet
+        self._batches: dict[tuple[str, int], tuple[int, object]] = {}
+        self._drawn: dict[tuple[str, int], tuple[int, list[int]]] = {}
         self._predicted: dict[tuple[str, int], int] = {}
 
     def pop(self) -> tuple[Job, int, int]:
@@ -97,10 +164,19 @@ class _Coming:
         assert job is not None
         self.next = next(self._jobs, None)
         key = (job.team, job.gpu_milli)
-        if not self._drawn.get(key):
-            self._drawn[key] = list(map(int, self.lengths.rest([job] * _BATCH, [0] * _BATCH)))
+        last, batch = self._batches.get(key, (-GAP_US - 1, None))
+        if batch is None or job.submit_us - last > GAP_US:
+            batch = job.job_id
+            typical, drawn = self.lengths.batch([job] * _AT_ONCE)
+            self._drawn[key] = typical, list(map(int, drawn))
+        self._batches[key] = (job.submit_us, batch)
+        typical, lengths = self._drawn[key]
+        if key not in self._predicted:
             self._predicted[key] = self.beliefs.predict(job)
-        return job, self._predicted[key], self._drawn[key].pop()
+        self.mates.join(batch, job.job_id, typical)
+        # a batch of more jobs than were drawn takes them again
+        lengths.append(lengths.pop(0))
+        return job, self._predicted[key], lengths[-1]
 
 
 @dataclass
@@ -112,6 +188,7 @@ class _Run:
     reach: Reach
     durations: Mapping[str, int]
     coming: _Coming
+    mates: Mates
     heap: list[tuple[int, int, str, int]] = field(default_factory=list)
     tokens: dict[str, int] = field(default_factory=dict)
     simulated: dict[str, int] = field(default_factory=dict)
@@ -119,9 +196,11 @@ class _Run:
     ghosts: list[tuple[int, str]] = field(default_factory=list)
     found: dict[str, int] = field(default_factory=dict)
     jobs: dict[str, tuple[Job, int]] = field(default_factory=dict)
+    # run times that decisions believe from the next cycle on
+    revised: dict[str, int] = field(default_factory=dict)
 
     def until_started(self, targets: set[str]) -> dict[str, int]:
-        """Starts of the targets."""
+        """Starts until the last of the targets."""
         for gang in self.scheduler.gangs:
             self._push(self.now + self.durations[gang.job.job_id], _END, gang.job.job_id)
             if gang.stop is not None:
@@ -134,13 +213,16 @@ class _Run:
             if due >= NEVER or at > self.now + self.reach.horizon_us:
                 break
             self._advance(at)
+            if self.revised:
+                self.scheduler.repredict(self.revised)
+                self.revised = {}
             done = self.scheduler.cycle(at)
             self._carry_out(done, at)
             for start in done.starts:
                 job_id = start.job.job_id
-                if job_id in left:
-                    left.discard(job_id)
-                    self.found[job_id] = at
+                left.discard(job_id)
+                if job_id in self.durations:
+                    self.found.setdefault(job_id, at)
         return self.found
 
     def _push(self, at: int, kind: int, job_id: str) -> None:
@@ -174,6 +256,7 @@ class _Run:
         gang = self.scheduler.gangs[job_id]
         if kind == _END:
             self.scheduler.ended(job_id, at)
+            self.revised.update(self.mates.ended(job_id))
         elif gang.stop is None:
             return
         elif gang.stop.keep is not None:

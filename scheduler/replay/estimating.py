@@ -74,12 +74,16 @@ class Watched(Scheduler):
 
 
 class Watcher:
-    """Asks for the first estimate of sampled jobs that do not start at once. `spent_s`: time that estimates took."""
+    """Asks for the first estimate of sampled jobs that do not start at once.
+
+    `spent_s`: CPU time that estimates took; `runs`: how many runs forward they needed.
+    """
 
     def __init__(self, estimator: Estimator, sample: Sample) -> None:
         self.estimator, self.sample = estimator, sample
         self.asked: list[tuple[str, str]] = []
         self.spent_s = 0.0
+        self.runs = 0
         self._new: list[Job] = []
         self._known: set[str] = set()
 
@@ -93,15 +97,14 @@ class Watcher:
     def cycled(self, scheduler: Scheduler, done: Decisions, now: int) -> None:
         """What has started is scored; what has come and waits is asked for."""
         self.estimator.cycled(done, now)
+        waiting = scheduler.pending.waiting
         new, self._new = self._new, []
-        wanted = [
-            j for j in new if (j.job_id in scheduler.pending.waiting or j.job_id in scheduler.holds)
-            and self.sample.has(j)
-        ]  # fmt: skip
+        wanted = [j for j in new if (j.job_id in waiting or j.job_id in scheduler.holds) and self.sample.has(j)]
         if wanted:
-            begun = time.process_time()
+            begun, latest = time.process_time(), self.estimator.latest
             self.estimator.estimate(scheduler, now, [j.job_id for j in wanted])
             self.spent_s += time.process_time() - begun
+            self.runs += self.estimator.latest is not latest
             self.asked += [(j.job_id, size_class(j)) for j in wanted]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 
 import hypothesis.strategies as st
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from small_world import job, nodes, queues, scheduler, started
 
 from scheduler.cycle import Scheduler
+from scheduler.estimates.calibrate import Calibration
 from scheduler.estimates.estimator import Estimator
 from scheduler.estimates.forward import Reach
 from scheduler.estimates.record import Estimate
@@ -69,6 +71,38 @@ def test_a_start_is_scored_from_the_first_estimate() -> None:
     queue.ended("first", HOUR_US)
     estimator.cycled(queue.cycle(HOUR_US), HOUR_US)
     assert [s.waited_us for s in estimator.scored] == [HOUR_US - 60 * SECOND_US]
+
+
+def test_one_run_serves_who_comes_soon_after_until_they_are_many() -> None:
+    estimator, queue = _waiting(3)
+    estimator.reach = replace(_REACH, fresh_us=600 * SECOND_US)
+    estimator.estimate(queue, 60 * SECOND_US)
+    runs, told = [estimator.latest], []
+    for i in range(6):
+        queue.submit(job(f"x{i}", gpus=8, at_s=70 + i), HOUR_US)
+        told.append(estimator.estimate(queue, (70 + i) * SECOND_US, [f"x{i}"])[f"x{i}"])
+        if estimator.latest is not runs[-1]:
+            runs.append(estimator.latest)
+    assert all(e.method == "forward" and (e.p50_us or 0) > e.at_us for e in told)
+    assert len(runs) == 2
+    queue.submit(job("y", gpus=8, at_s=900), HOUR_US)
+    estimator.estimate(queue, 900 * SECOND_US, ["y"])
+    assert estimator.latest is not runs[-1]
+
+
+def test_jobs_asked_for_together_are_told_alike() -> None:
+    estimator, queue = _waiting(9)
+    estimator.calibration = Calibration(kept=5)
+    now = 60 * SECOND_US
+    for i in range(5):
+        estimator.calibration.told(f"old{i}", "8+", estimator.calibration.answer("8+", (HOUR_US, HOUR_US), None, 0))
+        estimator.calibration.started(f"old{i}", now)
+    before = deepcopy(estimator.calibration)
+    for found in estimator.estimate(queue, now).values():
+        if found.method == "forward":
+            bound = None if found.bound50_us is None else (found.bound50_us, found.bound90_us or 0)
+            alone = before.answer("8+", (found.raw50_us or 0, found.raw90_us or 0), bound, now)
+            assert (found.p50_us, found.p90_us) == (now + alone.chosen[0], now + alone.chosen[1])
 
 
 _STREAMS = st.lists(
