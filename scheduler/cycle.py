@@ -74,8 +74,8 @@ class Scheduler(Reserving):
             self._looked_us = now
             if not self.policy.is_sticky:
                 self._drop_reservations()
-            self._reserved(now, done)
-            self._queue(now, done, self.pending.buckets.values())
+            again = self._reserved(now, done)
+            self._queue(now, done, self.pending.buckets.values(), again)
         else:
             # Nothing was given back since the last cycle: only what has come since can start.
             self._arrived(now, done)
@@ -128,14 +128,23 @@ class Scheduler(Reserving):
                 else:
                     self._may_reserve(waiting, now, done)
 
-    def _reserved(self, now: int, done: Decisions) -> None:
-        """Start reserved jobs that fit now; move the others' reservations forward where a better plan harms nobody."""
+    def _reserved(self, now: int, done: Decisions) -> list[Waiting]:
+        """Start reserved jobs that fit now; move the others' reservations forward where a better plan harms nobody.
+
+        Whom another one behind it has made room by that is worth asking again, in its place among all.
+        """
+        failed: list[Waiting] = []
+        again: list[Waiting] = []
         held = [self.pending.waiting[job_id] for job_id in self.book.reservations]
         in_order = sorted(held, key=lambda w: order.key(w, self.usage, self.policy, now))
         self._bar(in_order, now)
         for waiting in in_order:
             known = self.book.reservations[waiting.job.job_id]
-            if self._start(waiting, now, done) or known.is_late:
+            if self._start(waiting, now, done):
+                again = [*failed]
+                continue
+            failed.append(waiting)
+            if known.is_late:
                 continue
             holds = self.book.holds(known, now) and self.ahead.supports(known, now)
             before = known.start_us if holds else FOREVER
@@ -143,8 +152,10 @@ class Scheduler(Reserving):
             better = self.book.plan(known.ask, now, run_us, before, self._has_quota(now))
             if better is not None:
                 self.book.set(better)
+                again = failed[:-1]
                 if better.start_us <= now:
                     self._start(waiting, now, done)
+        return [w for w in again if w.job.job_id in self.pending.waiting]
 
     def _bar(self, in_order: Iterable[Waiting], now: int) -> None:
         """Late reservations take their nodes, all before anybody is asked: who comes earlier plans beside them."""
@@ -184,24 +195,33 @@ class Scheduler(Reserving):
         plan = self.book.plan(known.ask, now, known.end_us - known.start_us, before, self._has_quota(now))
         return replace(plan, moves=known.moves + 1) if plan is not None else None
 
-    def _queue(self, now: int, done: Decisions, buckets: Iterable[Bucket]) -> None:
-        """The whole queue in order: critical jobs, those that have aged first, then the rest likewise."""
+    def _queue(self, now: int, done: Decisions, buckets: Iterable[Bucket], again: Iterable[Waiting] = ()) -> None:
+        """The whole queue in order: critical jobs, those that have aged first, then the rest likewise.
+
+        `again`: with a reservation, and nevertheless to be asked.
+        """
         if self.policy.backfill == "conservative":
             self._plan_each(now, done)
 
         def is_critical(job: Job) -> bool:
             return job.is_critical and self.policy.by_priority
 
-        aged, buckets = self.pending.aged(now), list(buckets)
+        aged, buckets, asked = self.pending.aged(now), list(buckets), {w.job.job_id: w for w in again}
         for band in (True, False):
             for waiting in aged:
-                if is_critical(waiting.job) is band and waiting.job.job_id not in self.book.reservations:
+                job_id = waiting.job.job_id
+                if is_critical(waiting.job) is band and (job_id in asked or job_id not in self.book.reservations):
                     self._start_or_reserve(waiting, now, done)
-            self._pass(now, done, [b for b in buckets if b.places and is_critical(b.first.job) is band])
+                    asked.pop(job_id, None)
+            in_band = [b for b in buckets if b.places and is_critical(b.first.job) is band]
+            self._pass(now, done, in_band, [w for w in asked.values() if is_critical(w.job) is band])
 
     def _start_or_reserve(self, waiting: Waiting, now: int, done: Decisions) -> None:
         """An aged job starts, or has a reservation of its own from here on."""
-        if waiting.job.job_id in self.pending.waiting and not self._start(waiting, now, done):
+        job_id = waiting.job.job_id
+        if job_id not in self.pending.waiting or self._start(waiting, now, done):
+            return
+        if job_id not in self.book.reservations:
             self._reserve(waiting, now, done, even_over_quota=True)
 
     def _plan_each(self, now: int, done: Decisions) -> None:
@@ -213,9 +233,13 @@ class Scheduler(Reserving):
             if not self._start(waiting, now, done):
                 self._may_reserve(waiting, now, done)
 
-    def _pass(self, now: int, done: Decisions, buckets: Iterable[Bucket]) -> None:
-        """Best job first. What does not fit is not tried again in this cycle, nor what is like it and runs longer."""
+    def _pass(self, now: int, done: Decisions, buckets: Iterable[Bucket], again: Iterable[Waiting] = ()) -> None:
+        """Best job first. What does not fit is not tried again in this cycle, nor what is like it and runs longer.
+
+        `again`: asked for themselves alone, beside their buckets.
+        """
         heap = [self._entry(now, i, b, b.first) for i, b in enumerate(buckets) if b.places]
+        heap += [self._entry(now, -1 - k, None, w) for k, w in enumerate(again)]
         heapq.heapify(heap)
         while heap:
             known, i, bucket, waiting = heapq.heappop(heap)
@@ -223,8 +247,14 @@ class Scheduler(Reserving):
             if key > known and heap and key > heap[0][0]:
                 heapq.heappush(heap, (key, i, bucket, waiting))
                 continue
-            is_first = waiting is bucket.first
-            if self._start(waiting, now, done):
+            if bucket is None:
+                self._start(waiting, now, done)
+                continue
+            is_first = bool(bucket.places) and waiting is bucket.first
+            if waiting.job.job_id not in self.pending.waiting:
+                # asked before for itself
+                following = bucket.next(waiting)
+            elif self._start(waiting, now, done):
                 following = bucket.first if is_first and bucket.places else self._shorter(bucket, waiting, now)
             else:
                 self._may_reserve(waiting, now, done)
@@ -234,7 +264,9 @@ class Scheduler(Reserving):
             if following is not None:
                 heapq.heappush(heap, self._entry(now, i, bucket, following))
 
-    def _entry(self, now: int, i: int, bucket: Bucket, waiting: Waiting) -> tuple[order.Key, int, Bucket, Waiting]:
+    def _entry(
+        self, now: int, i: int, bucket: Bucket | None, waiting: Waiting
+    ) -> tuple[order.Key, int, Bucket | None, Waiting]:
         return (order.key(waiting, self.usage, self.policy, now), i, bucket, waiting)
 
     def _shorter(self, bucket: Bucket, after: Waiting, now: int) -> Waiting | None:

@@ -39,7 +39,7 @@ def fails_on(worlds: st.SearchStrategy[Any], holds: Callable[[Any], None]) -> No
     def tried(world: Any) -> None:
         holds(world)
 
-    with pytest.raises((AssertionError, ValueError, KeyError, Flaky)):
+    with pytest.raises((AssertionError, ValueError, KeyError, IndexError, Flaky)):
         tried()
 
 
@@ -129,11 +129,11 @@ def random_ties(cluster: Cluster, usage: Usage, policy: Policy) -> Scheduler:
 
 
 class _Forgetful(Scheduler):
-    def _queue(self, now: int, done: Decisions, buckets: Iterable[Bucket]) -> None:
+    def _queue(self, now: int, done: Decisions, buckets: Iterable[Bucket], again: Iterable[Waiting] = ()) -> None:
         self._arrived(now, done)
 
-    def _reserved(self, now: int, done: Decisions) -> None:
-        return
+    def _reserved(self, now: int, done: Decisions) -> list[Waiting]:
+        return []
 
 
 def forgetful(cluster: Cluster, usage: Usage, policy: Policy) -> Scheduler:
@@ -174,3 +174,26 @@ class _PlanningAnew(Scheduler):
 def planning_anew(cluster: Cluster, usage: Usage, policy: Policy) -> Scheduler:
     """A reservation whose start has passed is planned anew, and backfill goes on until then."""
     return _PlanningAnew(cluster, usage, policy, place)
+
+
+def misplaced(cluster: Cluster, usage: Usage, policy: Policy) -> Scheduler:
+    """A job of which another run time is believed keeps its old place in its bucket."""
+    queue = ours(cluster, usage, policy)
+
+    def careless(job_id: str, predicted_us: int) -> Waiting:
+        waiting = replace(queue.pending.waiting[job_id], predicted_us=max(predicted_us, 1))
+        queue.pending.waiting[job_id] = waiting
+        return waiting
+
+    queue.pending.repredict = careless  # type: ignore[method-assign]
+    return queue
+
+
+class _Deaf(Scheduler):
+    def repredict(self, predicted_us: Mapping[str, int]) -> None:
+        return
+
+
+def deaf(cluster: Cluster, usage: Usage, policy: Policy) -> Scheduler:
+    """What is believed later of a job is not heard."""
+    return _Deaf(cluster, usage, policy, place)

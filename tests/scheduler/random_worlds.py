@@ -1,7 +1,7 @@
 """Random fleets, queues and job streams for the properties of the queue, and a simulation that checks every step.
 
 The simulation keeps books of its own, from the places of the gangs alone: what a device, a node or a queue holds is
-summed anew after every cycle and never read from the scheduler. Times are whole seconds from 0.
+summed anew after every cycle (`books.py`) and never read from the scheduler. Times are whole seconds from 0.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from scheduler.cluster import Cluster
 from scheduler.cycle import Decisions, Scheduler
+from scheduler.elastic import stretched_us
 from scheduler.model import (
     CPU,
     GPU,
@@ -31,9 +32,6 @@ from scheduler.model import (
     Role,
     Shape,
     Topology,
-    demand,
-    full,
-    least,
 )  # fmt: skip
 from scheduler.placement.bestfit import place
 from scheduler.policy import POLICIES, Policy
@@ -90,6 +88,7 @@ def worlds(
     has_quotas: bool = True,
     has_topology: bool = True,
     is_exact: bool = True,
+    has_elastic: bool = False,
     most_jobs: int = 14,
 ) -> World:
     """Worlds of up to 4 nodes and 3 queues. `is_plain`: one flavor, whole devices, no CPU or memory, no quota."""
@@ -113,13 +112,15 @@ def worlds(
         queues.append(Queue(f"q{i}", draw(st.integers(0, 3)), cohort, quotas))
     coming = []
     for i in range(draw(st.integers(1, most_jobs))):
-        coming.append(_job(draw, f"j{i:02d}", queues, flavors, is_plain, is_bounded, has_topology, is_exact))
+        coming.append(
+            _job(draw, f"j{i:02d}", queues, flavors, is_plain, is_bounded, has_topology, is_exact, has_elastic)
+        )
     return World(tuple(nodes), tuple(queues), ()).with_jobs(coming)
 
 
 def _job(
     draw: st.DrawFn, name: str, queues: Sequence[Queue], flavors: Sequence[str], is_plain: bool, is_bounded: bool,
-    has_topology: bool, is_exact: bool,
+    has_topology: bool, is_exact: bool, has_elastic: bool,
 ) -> Coming:  # fmt: skip
     roles = []
     liked = () if is_plain else draw(st.sampled_from([(), ("A",), ("B", "A")]))
@@ -128,7 +129,9 @@ def _job(
         if not is_plain:
             milli = draw(st.sampled_from([milli, milli, milli, 300, 500, 700, 0 if is_bounded else 500]))
         cpu, memory = (draw(st.integers(0, 4)), draw(st.integers(0, 4))) if is_bounded else (0, 0)
-        roles.append(Role(f"r{r}", Shape(milli, cpu, memory, liked), draw(st.integers(1, 3))))
+        count = draw(st.integers(1, 3))
+        least = draw(st.integers(1, count)) if has_elastic and draw(st.booleans()) else None
+        roles.append(Role(f"r{r}", Shape(milli, cpu, memory, liked), count, least))
     topology = None
     if has_topology and not is_plain and draw(st.integers(0, 3)) == 0:
         topology = Topology("rack", is_required=draw(st.booleans()))
@@ -203,13 +206,18 @@ class Simulation:
                     self.predictor.ended(runs[job_id].job, runs[job_id].run_s * SECOND_US)
             while coming and coming[0].at_s == self.now:
                 self._submit(coming.pop(0))
+            if self.predictor is not None:
+                self.queue.repredict(self.predictor.revised(self.now * SECOND_US))
             done = self.queue.cycle(self.now * SECOND_US)
             for start in done.starts:
                 job_id = start.job.job_id
                 assert job_id not in past.started
                 self.running[job_id] = (start.job, start.placement)
                 past.started[job_id] = self.now
-                heapq.heappush(ends, (self.now + runs[job_id].run_s, job_id))
+                if self.predictor is not None:
+                    self.predictor.started(start.job, self.now * SECOND_US)
+                run_us = stretched_us(start.job, runs[job_id].run_s * SECOND_US, start.placement.gpu_milli)
+                heapq.heappush(ends, (self.now + -(-run_us // SECOND_US), job_id))
             for r in done.reserved:
                 past.promised.setdefault(r.job.job_id, -(-r.start_us // SECOND_US))
             if done.starts or done.reserved:
@@ -223,6 +231,8 @@ class Simulation:
         if self.queue.impossible(c.job) is not None:
             self.past.impossible.add(c.job.job_id)
             return
+        if self.predictor is not None:
+            self.predictor.submitted(c.job)
         predicted = c.predicted_s * SECOND_US if self.predictor is None else self.predictor.predict(c.job)
         self.queue.submit(c.job, predicted)
 
@@ -230,56 +240,6 @@ class Simulation:
 def simulate(world: World, policy: Policy = OURS, make: Make = ours, **more: object) -> Past:
     """What happens in a world."""
     return Simulation(world, policy, make, **more).run()  # type: ignore[arg-type]
-
-
-def nothing_over(sim: Simulation, _: Decisions) -> None:
-    """No device, node, flavor, domain or quota is over, and every gang is whole."""
-    devices: dict[tuple[int, int], int] = {}
-    hosts: dict[int, list[int]] = {}
-    held: dict[tuple[str, Kind], int] = {}
-    for job, placement in sim.running.values():
-        counts = placement.counts(job)
-        assert all(low <= n <= high for low, n, high in zip(least(job), counts, full(job), strict=True)), "partial"
-        assert job.is_elastic or counts == full(job), "partial"
-        for pod in placement.pods:
-            node, shape = sim.world.nodes[pod.node], job.roles[pod.role].shape
-            assert node.flavor == placement.flavor, "flavor"
-            assert not job.accelerators or node.flavor in job.accelerators, "flavor"
-            assert sum(m for _, m in pod.devices) == shape.gpu_milli, "partial"
-            assert all(d < node.gpus for d, _ in pod.devices), "device"
-            for d, milli in pod.devices:
-                assert milli == MILLI or shape.gpu_milli < MILLI, "share"
-                devices[pod.node, d] = devices.get((pod.node, d), 0) + milli
-            host = hosts.setdefault(pod.node, [0, 0])
-            host[0] += shape.cpu_milli
-            host[1] += shape.memory_mib
-        if job.topology is not None and job.topology.is_required:
-            assert len({sim.world.nodes[p.node].labels[job.topology.key] for p in placement.pods}) == 1, "domain"
-        for kind, amount in demand(job, counts, placement.flavor).items():
-            held[job.queue, kind] = held.get((job.queue, kind), 0) + amount
-    assert all(milli <= MILLI for milli in devices.values()), "device over"
-    for i, (cpu, memory) in hosts.items():
-        assert cpu <= sim.world.nodes[i].cpu_milli and memory <= sim.world.nodes[i].memory_mib, "node over"
-    quotas_kept(sim.world.queues, held)
-
-
-def quotas_kept(queues: Sequence[Queue], held: dict[tuple[str, Kind], int]) -> None:
-    """Every queue is within its quota, or borrows what others of its cohort lend, within both limits."""
-    for q in queues:
-        for kind, quota in q.quotas.items():
-            beyond = held.get((q.name, kind), 0) - quota.nominal
-            if beyond > 0:
-                assert q.cohort, "quota over"
-                assert quota.borrowing_limit is None or beyond <= quota.borrowing_limit, "quota over"
-    for cohort in {q.cohort for q in queues if q.cohort}:
-        members = [q for q in queues if q.cohort == cohort]
-        for kind in {k for q in members for k in q.quotas}:
-            quotas = [(q.quotas[kind], held.get((q.name, kind), 0)) for q in members if kind in q.quotas]
-            borrowed = sum(max(n - q.nominal, 0) for q, n in quotas)
-            lent = sum(
-                min(max(q.nominal - n, 0), q.nominal if q.lending_limit is None else q.lending_limit) for q, n in quotas
-            )
-            assert borrowed <= lent, "cohort over"
 
 
 def exact(world: World) -> Exact:

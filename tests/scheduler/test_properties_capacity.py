@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import mutants
 import pytest
+from books import nothing_over
 from hypothesis import given
-from random_worlds import OURS, Make, Simulation, World, examples, nothing_over, ours, worlds
+from random_worlds import OURS, Make, Simulation, World, examples, ours, worlds
 
 from scheduler.policy import POLICIES
 
@@ -34,7 +35,7 @@ def all_end_free(world: World, make: Make = ours, policy: str = "strandline") ->
 @pytest.mark.parametrize("policy", EVERY)
 def test_nothing_is_ever_over_and_no_gang_runs_in_part(policy: str) -> None:
     @examples(60)
-    @given(worlds(is_exact=False))
+    @given(worlds(is_exact=False, has_elastic=True))
     def holds(world: World) -> None:
         never_over(world, ours, policy)
 
@@ -49,7 +50,7 @@ def test_it_shows_without_the_mechanism(make: Make) -> None:
 @pytest.mark.parametrize("policy", EVERY)
 def test_every_job_starts_and_all_is_given_back(policy: str) -> None:
     @examples(60)
-    @given(worlds(is_exact=False))
+    @given(worlds(is_exact=False, has_elastic=True))
     def holds(world: World) -> None:
         all_end_free(world, ours, policy)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import mutants
@@ -15,7 +15,7 @@ from random_worlds import OURS, Coming, Make, Past, World, exact, examples, hist
 
 from scheduler.model import SECOND_US, Job
 from scheduler.policy import POLICIES, Policy
-from scheduler.predict import Exact, Predictor
+from scheduler.predict import Exact, History, Predictor
 
 POLICY: dict[str, Policy] = {
     "strandline": OURS,
@@ -122,3 +122,24 @@ def _exact(world: World) -> Exact:
 
 def test_a_predictor_that_knows_the_future_shows() -> None:
     mutants.fails_on(shuffled, lambda case: nothing_from_later(case, _exact))
+
+
+class _Foreseeing(History):
+    """Tells the true run time of whatever has come, as if its batch had shown it."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._true = {c.job.job_id: c.run_s * SECOND_US for c in world.coming}
+        self._new: dict[str, int] = {}
+
+    def submitted(self, job: Job) -> None:
+        super().submitted(job)
+        self._new[job.job_id] = self._true[job.job_id]
+
+    def revised(self, now: int) -> Mapping[str, int]:
+        found, self._new = {**super().revised(now), **self._new}, {}
+        return found
+
+
+def test_a_revision_that_knows_the_future_shows() -> None:
+    mutants.fails_on(shuffled, lambda case: nothing_from_later(case, _Foreseeing))
