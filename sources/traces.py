@@ -23,8 +23,14 @@ from warehouse.errors import BadInput
 _GROUPS = ("group", "vc", "team", "qos", "user")
 _NAMES = ("name", "job_id")
 _SHOWN = 20
-# of the fields that are whole numbers
-_MOST = {"num_gpus": 1e6, "gpu_milli": 1000, "cpu_milli": 1e12, "memory_mib": 1e12}
+# fields that are whole numbers
+_WHOLE = ("num_gpus", "gpu_milli", "cpu_milli", "memory_mib")
+# Three centuries in seconds: beyond it is a wrong unit, and microseconds would soon leave 64 bits.
+_MOST_S = 1e10
+_MOST = {
+    "submit_s": _MOST_S, "duration_s": _MOST_S, "num_gpus": 1e6, "gpu_milli": 1000, "cpu_milli": 1e12,
+    "memory_mib": 1e12,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -51,8 +57,8 @@ class Job:
 def read_trace(path: Path | str) -> list[Job]:
     """The jobs of a trace file in the order of submission, then name (stable).
 
-    `BadInput` names the file and the missing columns, or row and field of what cannot be read; rows count
-    from 1 without the header.
+    `BadInput` names the file and the missing columns, or row and field of what cannot be read, times before 1970 or
+    below 0 among it; rows count from 1 without the header.
     """
     path = Path(path)
     table = _load(path)
@@ -67,6 +73,7 @@ def read_trace(path: Path | str) -> list[Job]:
         raise BadInput(f"{path}: no column {' and '.join(missing)}; columns are {', '.join(table.columns)}")
     if "submit_s" not in table.columns and "submit_time" not in table.columns:
         raise BadInput(f"{path}: no column submit_time or submit_s; columns are {', '.join(table.columns)}")
+    _check_types(path, table)
     fields = {
         "submit_s": _number(table, "submit_s") if "submit_s" in table.columns else _epoch(table),
         "duration_s": _number(table, "duration_s"),
@@ -107,6 +114,15 @@ def _number(table: pl.DataFrame, column: str) -> pl.Expr:
     return pl.col(column).cast(pl.Float64, strict=False)
 
 
+def _check_types(path: Path, table: pl.DataFrame) -> None:
+    """Refuse columns whose type is neither text nor a number (nor, of the submission, a time)."""
+    for column in ("submit_s", "submit_time", "creation_time", "deletion_time", "duration_s", "num_gpu", *_WHOLE):
+        type_ = table.schema.get(column)
+        is_time = column == "submit_time" and isinstance(type_, pl.Datetime | pl.Date)
+        if type_ is not None and type_ != pl.String and not type_.is_numeric() and not is_time:
+            raise BadInput(f"{path}: column {column}: {type_} is neither text nor numbers")
+
+
 def _epoch(table: pl.DataFrame) -> pl.Expr:
     """submit_time as seconds since 1970."""
     time = pl.col("submit_time")
@@ -136,16 +152,14 @@ def _text(table: pl.DataFrame, names: tuple[str, ...]) -> pl.Expr:
 
 
 def _check(path: Path, table: pl.DataFrame, read: pl.DataFrame) -> None:
-    """Refuse rows with a field that is missing, no finite number, negative or not whole."""
+    """Refuse rows with a field that is missing, no finite number, negative, not whole or far too large."""
     source = {"submit_s": "submit_s" if "submit_s" in table.columns else "submit_time"}
     messages = []
     for column in ("submit_s", "duration_s", "num_gpus", "gpu_milli", "cpu_milli", "memory_mib"):
         value = pl.col(column)
-        bad = value.is_null() | ~value.is_finite()
-        if column != "submit_s":
-            bad = bad | (value < 0)
-        if column in _MOST:
-            bad = bad | (value != value.floor()) | (value > _MOST[column])
+        bad = value.is_null() | ~value.is_finite() | (value < 0) | (value > _MOST[column])
+        if column in _WHOLE:
+            bad = bad | (value != value.floor())
         for row in read.select(bad.fill_null(True).arg_true()).to_series().head(_SHOWN + 1).to_list():
             name = source.get(column, column)
             given = table[name][row] if name in table.columns else None

@@ -70,3 +70,36 @@ def test_unreadable_files(tmp_path: Path, name: str, content: bytes) -> None:
         read_trace(tmp_path / name)
     with pytest.raises(BadInput, match="no such file"):
         read_trace(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(
+    ("row", "field"),
+    [
+        ("0,1e300,1,a", "duration_s"),
+        ("0,99999999999999,1,a", "duration_s"),
+        ("1e18,60,1,a", "submit_s"),
+        ("-10,60,1,a", "submit_s"),
+    ],
+)
+def test_times_that_no_clock_holds_are_refused_by_row_and_field(tmp_path: Path, row: str, field: str) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(f"submit_s,duration_s,num_gpus,team\n{row}\n")
+    with pytest.raises(BadInput, match=rf"row 1: {field}"):
+        read_trace(path)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pl.Series("duration_s", [60_000_000], dtype=pl.Duration("us")),
+        pl.Series("duration_s", [[60]]),
+        pl.Series("duration_s", [b"60"]),
+        pl.Series("num_gpus", [True]),
+    ],
+)
+def test_columns_of_other_types_are_refused_by_name(tmp_path: Path, values: pl.Series) -> None:
+    path = tmp_path / "trace.parquet"
+    table = pl.DataFrame({"submit_s": [0.0], "duration_s": [60.0], "num_gpus": [1], "team": ["a"]})
+    table.with_columns(values).write_parquet(path)
+    with pytest.raises(BadInput, match=f"column {values.name}"):
+        read_trace(path)
