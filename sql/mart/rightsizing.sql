@@ -49,10 +49,11 @@ pods as (
 runs as (
     select
         team, namespace, owner_kind, template, accelerator, role, resource, asked_devices, cluster, rightsizing_run,
-        bool_or(coalesce(is_judged, false)) as is_judged, bool_or(coalesce(is_glimpsed, false)) as is_glimpsed, bool_or(is_failed) as is_failed, count(*) as pods,
+        bool_or(coalesce(is_judged, false)) as is_judged, bool_or(coalesce(is_glimpsed, false)) as is_glimpsed,
+        bool_or(is_failed) as is_failed, count(*) as pods,
         max(case when is_judged or not is_failed then peak_busy_devices end) as peak_busy_devices,
-        max(greatest(peak_busy_devices + dark_devices + greatest(asked_devices - observed_devices, 0), 0)) as needed_devices,
-        max(greatest(busy_devices + dark_devices + greatest(asked_devices - observed_devices, 0), 0)) as ever_busy_devices,
+        max(peak_busy_devices + dark_devices + greatest(asked_devices - observed_devices, 0)) as needed_devices,
+        max(busy_devices + dark_devices + greatest(asked_devices - observed_devices, 0)) as ever_busy_devices,
         max(active_ratio) as active_ratio,
         max(case when is_judged then over_1_of_7_ratio end) as over_1_of_7_ratio,
         max(case when is_judged then over_2_of_7_ratio end) as over_2_of_7_ratio,
@@ -60,7 +61,8 @@ runs as (
         max(case when is_judged then over_4_of_7_ratio end) as over_4_of_7_ratio,
         max(case when is_judged then sm_active_p95 end) as sm_active_p95, max(activity_max) as activity_max,
         max(case when is_judged then activity_mean end) as activity_mean, max(tensor_max) as tensor_max,
-        max(case when is_judged then tensor_p95 end) as tensor_p95, max(case when is_judged then dram_p95 end) as dram_p95, max(fb_used_bytes_p95) as fb_used_bytes_p95,
+        max(case when is_judged then tensor_p95 end) as tensor_p95, max(case when is_judged then dram_p95 end) as dram_p95,
+        max(fb_used_bytes_p95) as fb_used_bytes_p95,
         max(case when is_judged then resident_mean end) as resident_mean,
         max(case when is_judged then occupancy_mean end) as occupancy_mean,
         max(case when is_judged then pcie_rx_mean_bytes_per_second end) as pcie_rx_mean_bytes_per_second,
@@ -96,7 +98,9 @@ templates as (
         sum(case when is_failed and not is_judged then 1 else 0 end) as failed_runs,
         sum(case when not is_failed and not is_judged then 1 else 0 end) as unjudged_runs, sum(pods) as pods,
         max(pods) as gang_pods, min(started_at) as first_run_at, max(seen_until_at) as last_run_at,
-        sum(observed_s) / 3600 as judged_hours,
+        sum(observed_s) / 3600 as judged_hours, max(observed_s) / 3600 as longest_hours,
+        count(distinct case when is_judged then cast(started_at as date) end) as judged_dates,
+        sum(case when memory_total_bytes is null and peak_busy_devices is null then 1 else 0 end) as unseen_runs,
         max(peak_busy_devices) as peak_busy_devices,
         max(case when rank_of_peak = cast(ceil(0.95 * judged_in_all) as bigint) then peak_busy_devices end) as peak_busy_devices_p95,
         avg(case when is_judged then cast(peak_busy_devices as double) end) as peak_busy_devices_mean,
@@ -120,12 +124,14 @@ templates as (
 measured as (
     select
         t.*, c.tflops, c.memory_gb_per_s,
-        -- Samples a minute apart or closer show what a run peaks at; further apart they miss some of it.
-        t.sampling_interval_s > 60.5 as is_coarse,
+        row_number() over (order by team, namespace, owner_kind, template, accelerator, role, resource, asked_devices) as template_id,
+        -- Samples a minute apart (and a missed scrape here and there) show what a run peaks at; further apart they miss
+        -- some of it.
+        t.sampling_interval_s > 90.5 as is_coarse,
         -- 15 % over the peak, as VPA and KRR keep; 30 % where sampling can miss it, and 20 % more after running out.
-        t.memory_peak_bytes * case when t.sampling_interval_s > 60.5 then 1.3 else 1.15 end
+        t.memory_peak_bytes * case when t.sampling_interval_s > 90.5 then 1.3 else 1.15 end
             * case when t.is_out_of_memory then 1.2 else 1.0 end as memory_needed_bytes,
-        t.memory_sum_bytes * case when t.sampling_interval_s > 60.5 then 1.3 else 1.15 end as memory_sum_needed_bytes,
+        t.memory_sum_bytes * case when t.sampling_interval_s > 90.5 then 1.3 else 1.15 end as memory_sum_needed_bytes,
         -- In sevenths of the device, the level that 95 % of the samples of every run stay under.
         case
             when t.over_1_of_7_ratio is null then null
@@ -168,11 +174,8 @@ whole as (
 -- The smallest MIG profile with the memory and the slices; of a MIG instance, one with fewer slices.
 mig_fits as (
     select
-        w.team, w.namespace, w.owner_kind, w.template, w.accelerator, w.role, w.resource, w.asked_devices, p.profile,
-        row_number() over (
-            partition by w.team, w.namespace, w.owner_kind, w.template, w.accelerator, w.role, w.resource, w.asked_devices
-            order by p.slices, p.memory_gib, p.profile
-        ) as rank_of_fit
+        w.template_id, p.profile,
+        row_number() over (partition by w.template_id order by p.slices, p.memory_gib, p.profile) as rank_of_fit
     from whole as w
     inner join profiles as p
         on p.family = regexp_extract(w.accelerator, '^([A-Z]+[0-9]+[A-Z]?)', 1)
@@ -189,18 +192,17 @@ mig_fits as (
 ),
 -- Cards that runs of these days were seen on, whole.
 known_cards as (
-    select m.accelerator, max(m.memory_total_bytes) as card_bytes, max(m.tflops) as card_tflops, max(m.memory_gb_per_s) as card_gb_per_s
+    select m.accelerator, max(m.memory_total_bytes) as card_bytes, max(m.tflops) as card_tflops,
+        max(m.memory_gb_per_s) as card_gb_per_s
     from measured as m
     where m.mig_profile is null and m.memory_total_bytes is not null and m.tflops is not null
     group by m.accelerator
 ),
 card_fits as (
     select
-        w.team, w.namespace, w.owner_kind, w.template, w.accelerator, w.role, w.resource, w.asked_devices,
-        k.accelerator as smaller_accelerator,
+        w.template_id, k.accelerator as smaller_accelerator,
         row_number() over (
-            partition by w.team, w.namespace, w.owner_kind, w.template, w.accelerator, w.role, w.resource, w.asked_devices
-            order by k.card_bytes, k.card_tflops, k.accelerator
+            partition by w.template_id order by k.card_bytes, k.card_tflops, k.accelerator
         ) as rank_of_fit
     from whole as w
     inner join known_cards as k
@@ -222,14 +224,8 @@ fitted as (
             when w.activity_sevenths <= 3 and 2 * w.memory_needed_bytes <= 0.95 * w.memory_total_bytes then 2
         end as time_slices
     from whole as w
-    left join mig_fits as m
-        on m.team = w.team and m.namespace = w.namespace and m.owner_kind = w.owner_kind and m.template = w.template
-        and m.accelerator = w.accelerator and m.role = w.role and m.resource = w.resource
-        and m.asked_devices = w.asked_devices and m.rank_of_fit = 1
-    left join card_fits as k
-        on k.team = w.team and k.namespace = w.namespace and k.owner_kind = w.owner_kind and k.template = w.template
-        and k.accelerator = w.accelerator and k.role = w.role and k.resource = w.resource
-        and k.asked_devices = w.asked_devices and k.rank_of_fit = 1
+    left join mig_fits as m on m.template_id = w.template_id and m.rank_of_fit = 1
+    left join card_fits as k on k.template_id = w.template_id and k.rank_of_fit = 1
 ),
 reasoned as (
     select
@@ -241,8 +237,11 @@ reasoned as (
             when memory_total_bytes is null and known_ratio is null and util_only_ratio is null then 'abstain: not_observed'
             when judged_runs < 3 and not is_long_lived and judged_runs + glimpsed_runs >= 3 then 'abstain: sampled_too_seldom'
             when judged_runs = 0 and glimpsed_runs > 0 then 'abstain: sampled_too_seldom'
-            -- Three runs of a job; of what lives on, 30 hours (as AWS Compute Optimizer asks).
-            when judged_runs < 3 and (not is_long_lived or judged_hours < 30) then 'abstain: few_runs'
+            when 2 * unseen_runs > runs then 'abstain: not_observed'
+            -- Three runs of a job. Of what lives on, 30 hours (as AWS Compute Optimizer asks) of one pod, or of pods begun
+            -- on three dates: thirty replicas for an hour are one hour.
+            when judged_runs < 3 and not is_long_lived then 'abstain: few_runs'
+            when is_long_lived and longest_hours < 30 and (judged_dates < 3 or judged_hours < 30) then 'abstain: few_runs'
             when util_only_ratio > 0.05 then 'abstain: activity_unknown'
             when known_ratio is null or known_ratio < 0.5 then 'abstain: not_observed'
             -- Kernels all the time and no activity at all: one of the counters is stuck.
@@ -252,7 +251,8 @@ reasoned as (
             when gang_devices < asked_devices then 'shrink: devices_never_busy'
             when activity_mean < 0.5 and activity_mean >= 0.05 and starved_runs_ratio >= 0.5 then 'fix_input: starved_shape'
             when activity_mean < 0.5 and activity_mean >= 0.05 and pcie_rx_ratio >= 0.3 then 'fix_input: pcie_bound'
-            when asked_devices > 1 then case when activity_sevenths <= 3 then 'keep: gang_works_lightly' else 'keep: all_devices_used' end
+            when asked_devices > 1 and activity_sevenths <= 3 then 'keep: gang_works_lightly'
+            when asked_devices > 1 then 'keep: all_devices_used'
             when profile is not null and not is_coarse then 'share: mig_fits'
             when time_slices is not null and not is_coarse then 'share: time_slice_fits'
             when smaller_accelerator is not null then 'smaller_model: smaller_card_fits'
@@ -271,7 +271,7 @@ select
     case
         when verdict = 'abstain' then null
         when judged_runs >= 20 and not is_coarse and known_ratio >= 0.9 and judged_hours >= 168 then 'high'
-        when (judged_runs >= 5 or (is_long_lived and judged_hours >= 72)) and known_ratio >= 0.75 then 'medium'
+        when (judged_runs >= 5 or (is_long_lived and longest_hours >= 72)) and known_ratio >= 0.75 then 'medium'
         else 'low'
     end as confidence,
     case

@@ -119,6 +119,22 @@ def test_a_young_notebook_is_not_judged_yet() -> None:
     assert verdict(runs.row()) == ("abstain", "few_runs", None)
 
 
+def test_replicas_of_an_hour_are_an_hour() -> None:
+    runs = Runs()
+    for i in range(4):
+        runs.add("svc-abc-7d9f8b6c5", [IDLE], 1, kind="ReplicaSet", pod=f"svc-abc-7d9f8b6c5-{i}", is_open=True)
+    row = runs.row()
+    assert (row["template"], row["runs"], row["judged_runs"], row["reason"]) == ("svc-abc", 4, 4, "few_runs")
+
+
+def test_an_open_job_that_works_speaks_against_stopping_and_shrinking() -> None:
+    runs = several("quiet", [IDLE] * 4)
+    assert runs.row()["verdict"] == "stop"
+    runs.add("quiet-000ff", [BUSY] * 4, is_open=True)
+    row = runs.row()
+    assert (row["judged_runs"], row["unjudged_runs"], row["verdict"]) == (3, 1, "keep")
+
+
 def test_unlike_ranks_of_one_owner_are_rows_of_their_own() -> None:
     runs = Runs()
     for i in range(3):
@@ -240,6 +256,13 @@ def test_nothing_observed_is_unknown_and_not_zero() -> None:
     row = several("unseen", [BUSY] * 2, observed=0).row()
     assert verdict(row) == ("abstain", "not_observed", None)
     assert (row["peak_busy_devices"], row["active_ratio"], row["memory_peak_bytes"]) == (None, None, None)
+
+
+def test_mostly_unseen_runs_are_not_judged_by_the_few_seen() -> None:
+    runs = several("half", [BUSY] + [IDLE] * 7)
+    for i in range(4):
+        runs.add(f"half-{i:05x}f", [BUSY] * 8, observed=0)
+    assert verdict(runs.row()) == ("abstain", "not_observed", None)
 
 
 def test_a_client_of_a_shared_device_is_not_judged() -> None:
