@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import io
 import pickle
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,12 +25,13 @@ from scheduler.estimates.arrivals import Known
 from scheduler.estimates.remaining import Lengths, RunTimes
 from scheduler.lifecycle import backoff_us
 from scheduler.model import HOUR_US, SECOND_US, Job, Node, Placement
+from scheduler.pending import Waiting
 from scheduler.reservations import FOREVER
 
 # A start that did not come within the horizon.
 NEVER = FOREVER
 # Values that are never changed: copies of a scheduler share them.
-_CONSTANT = (Job, Node, Placement)
+_CONSTANT = (Job, Node, Placement, Waiting)
 _END, _KILL, _AGAIN, _WAKE = range(4)
 # Run times drawn at once for simulated batch.
 _AT_ONCE = 32
@@ -73,15 +74,19 @@ def starts(
     gangs = sorted(scheduler.gangs, key=lambda g: g.job.job_id)
     waiting = sorted(scheduler.pending.waiting.values(), key=lambda w: w.job.job_id)
     holds = sorted(scheduler.holds, key=lambda h: h.job.job_id)
-    jobs = [g.job for g in gangs] + [w.job for w in waiting] + [h.job for h in holds]
-    elapsed = [now - g.begun_us for g in gangs] + [0] * (len(waiting) + len(holds))
-    found = {job.job_id: np.full(reach.replicas, NEVER, dtype=np.int64) for job in jobs[len(gangs) :]}
+    waits = [w.job for w in waiting] + [h.job for h in holds]
+    running, elapsed = [g.job for g in gangs], [now - g.begun_us for g in gangs]
+    batches = {j.job_id: batch for j in (*running, *waits) if (batch := beliefs.times.of(j.job_id)) is not None}
+    members: dict[object, list[str]] = {}
+    for job_id, batch in batches.items():
+        members.setdefault(batch, []).append(job_id)
+    found = {job.job_id: np.full(reach.replicas, NEVER, dtype=np.int64) for job in waits}
     for k, stream in enumerate(rng.spawn(reach.replicas)):
         copy = state.copy()
         lengths = beliefs.times.future(stream, now)
-        rest = dict(zip((j.job_id for j in jobs), map(int, lengths.rest(jobs, elapsed)), strict=True))
-        mates = Mates(beliefs.times, lengths, jobs)
-        run = _Run(copy, now, reach, rest, _Coming(beliefs, lengths, stream.spawn(1)[0], mates), mates)
+        rest = dict(zip((j.job_id for j in running), map(int, lengths.rest(running, elapsed)), strict=True))
+        mates = Mates(batches, members, lengths)
+        run = _Run(copy, now, reach, lengths, rest, _Coming(beliefs, lengths, stream.spawn(1)[0], mates), mates)
         for job_id, start in run.until_started(set(targets)).items():
             if job_id in found:
                 found[job_id][k] = start
@@ -122,28 +127,28 @@ class _Frozen:
 class Mates:
     """Jobs of one batch in one future: once one of them ends, decisions believe of the others what is typical of it."""
 
-    def __init__(self, times: RunTimes, lengths: Lengths, jobs: Sequence[Job]) -> None:
-        self._of: dict[str, object] = {}
-        self._jobs: dict[object, list[str]] = {}
-        self._typical: dict[object, int] = {}
-        for job in jobs:
-            cohort = times.of(job.job_id)
-            if cohort is not None:
-                self._typical[cohort] = lengths.typical_us(job.job_id) or 1
-                self.join(cohort, job.job_id)
+    def __init__(self, of: Mapping[str, object], members: Mapping[object, list[str]], lengths: Lengths) -> None:
+        self._of, self._members, self._lengths = of, members, lengths
+        self._told: set[object] = set()
+        # of simulated arrivals: batch by job, and jobs and typical run time of each batch
+        self._coming: dict[str, object] = {}
+        self._come: dict[object, tuple[int, list[str]]] = {}
 
-    def join(self, batch: object, job_id: str, typical_us: int | None = None) -> None:
-        """A job of a batch."""
-        if typical_us is not None:
-            self._typical[batch] = typical_us
-        self._of[job_id] = batch
-        self._jobs.setdefault(batch, []).append(job_id)
+    def join(self, batch: object, job_id: str, typical_us: int) -> None:
+        """A simulated job of a batch."""
+        self._coming[job_id] = batch
+        self._come.setdefault(batch, (typical_us, []))[1].append(job_id)
 
     def ended(self, job_id: str) -> dict[str, int]:
         """One has ended: what is believed of all others (us), where this is the first of them."""
-        batch = self._of.get(job_id)
-        others = [j for j in self._jobs.pop(batch, ()) if j != job_id]
-        return dict.fromkeys(others, self._typical[batch]) if others else {}
+        if (coming := self._coming.get(job_id)) is not None:
+            typical, others = self._come.pop(coming, (1, []))
+        elif (batch := self._of.get(job_id)) is not None and batch not in self._told:
+            self._told.add(batch)
+            typical, others = self._lengths.typical_us(job_id) or 1, self._members[batch]
+        else:
+            return {}
+        return {j: typical for j in others if j != job_id}
 
 
 class _Coming:
@@ -186,7 +191,9 @@ class _Run:
     scheduler: Scheduler
     now: int
     reach: Reach
-    durations: Mapping[str, int]
+    lengths: Lengths
+    # what is left to each gang that runs, and run times of those that waited, drawn when they start
+    durations: dict[str, int]
     coming: _Coming
     mates: Mates
     heap: list[tuple[int, int, str, int]] = field(default_factory=list)
@@ -221,7 +228,7 @@ class _Run:
             for start in done.starts:
                 job_id = start.job.job_id
                 left.discard(job_id)
-                if job_id in self.durations:
+                if job_id not in self.simulated:
                     self.found.setdefault(job_id, at)
         return self.found
 
@@ -273,6 +280,10 @@ class _Run:
         for start in done.starts:
             job_id = start.job.job_id
             duration = self.simulated.get(job_id)
-            self._push(at + (self.durations[job_id] if duration is None else duration), _END, job_id)
+            if duration is None:
+                if job_id not in self.durations:
+                    self.durations[job_id] = int(self.lengths.rest([start.job], [0])[0])
+                duration = self.durations[job_id]
+            self._push(at + duration, _END, job_id)
         if done.wake_us is not None:
             self._push(done.wake_us, _WAKE, "")
