@@ -5,8 +5,8 @@ corrected on its own: its score is log((waited + 4 h) / (estimated + 4 h)), and 
 scores is the factor for its next estimate (conformalized quantile regression, Romano, Patterson and Candès, NeurIPS
 2019). The four hours make it a ratio where waits are long and a difference where they are short: a job that was told a
 minute and waited an hour says nothing like sixty times as long about one that was told a day. The answer is the
-geometric mean of the corrected mixtures. (To let that one answer which had lost least of late lost more: a loss of
-a hundred waits that came together says little about the next.)
+geometric mean of the corrected mixtures. (To let that one answer which had lost least of late lost far more where waits
+are few: what fifty of them lost says little about the next.)
 
 Jobs that still wait count too, as scores at least as large as now (Kaplan-Meier): those that have started already are
 the lucky ones, and on them alone every factor would be too small. A few scores of an estimate that is right stand for
