@@ -24,6 +24,8 @@ POLICY: dict[str, Policy] = {
 }
 # The load of smaller jobs, and how long it lasts: endless for whoever waits for less.
 _LOAD, _LONG_S, _UNTIL_S = 0.95, 60, 2000
+# At this load a backlog is there for twenty times as long as it took to come.
+_BACKLOG_S = 200
 
 
 def promises_kept(world: World, make: Make = ours, policy: Policy = OURS) -> None:
@@ -55,15 +57,18 @@ crowds: st.SearchStrategy[Crowd] = st.tuples(
 )  # fmt: skip
 
 
-def crowd_of(crowd: Crowd) -> World:
-    """An endless load of smaller jobs, and among them one that needs the whole fleet."""
+def crowd_of(crowd: Crowd, backlog_s: int = 0) -> World:
+    """An endless load of smaller jobs, and among them one that needs the whole fleet.
+
+    What would have come in the `backlog_s` before the beginning comes at it, so that some always wait.
+    """
     sizes, seed, weight, at_s = crowd
     nodes = tuple(Node(f"n{i}", "A", gpus) for i, gpus in enumerate(sizes))
     draw = random.Random(seed)
-    coming, at, k = [], 0.0, 0
+    coming, at, k = [], -float(backlog_s), 0
     while at < _UNTIL_S:
         gpus, run = draw.randint(1, max(sum(sizes) // 4, 1)), draw.randint(1, _LONG_S)
-        job = Job(f"s{k:05d}", "t", "small", (Role("w", Shape(MILLI), gpus),), int(at) * SECOND_US)
+        job = Job(f"s{k:05d}", "t", "small", (Role("w", Shape(MILLI), gpus),), max(int(at), 0) * SECOND_US)
         coming.append(Coming(job, run, run))
         at += gpus * run / (_LOAD * sum(sizes))
         k += 1
@@ -73,19 +78,23 @@ def crowd_of(crowd: Crowd) -> World:
 
 
 def nobody_starves(
-    crowd: Crowd, policy: Policy = OURS, make: Make = ours, guess: Callable[[int], int] | None = None
-) -> None:
-    """The big job starts within age limit + longest remaining run + aged work ahead / capacity.
+    crowd: Crowd, policy: Policy = OURS, make: Make = ours, guess: Callable[[int], int] | None = None,
+    backlog_s: int = 0,
+) -> None:  # fmt: skip
+    """The big job starts within its age limit + longest remaining run + aged work ahead / capacity.
 
+    The limit is that of our policy, whatever the one tried has: for a fleet of 8 GPUs and more that of a wide job.
     Where run times are guessed, the wait for what is believed to remain comes first; it counts from the promise.
     """
-    world = crowd_of(crowd)
+    world = crowd_of(crowd, backlog_s)
     if guess is not None:
         world = world.with_jobs([replace(c, predicted_s=guess(c.run_s)) for c in world.coming])
     total = sum(n.gpus for n in world.nodes)
     past = simulate(world, policy, make)
     big = next(c for c in world.coming if c.job.job_id == "big")
-    aged_at = big.at_s + OURS.age_limit_us // SECOND_US  # type: ignore[operator]
+    limit_us = OURS.age_us(big.job)
+    assert limit_us is not None
+    aged_at = big.at_s + limit_us // SECOND_US
     ahead = sum(
         c.run_s * c.job.gpu_milli // MILLI
         for c in world.coming
@@ -128,6 +137,28 @@ def test_it_starves_where_a_late_reservation_is_planned_anew() -> None:
 
 def test_it_starves_without_reservations() -> None:
     mutants.fails_on(crowds, lambda crowd: nobody_starves(crowd, make=mutants.unreserved))
+
+
+WIDE: st.SearchStrategy[Crowd] = st.tuples(
+    st.lists(st.just(4), min_size=2, max_size=3), st.integers(0, 1 << 30), st.integers(0, 2), st.integers(50, 300)
+)
+
+
+def test_a_wide_job_starts_by_the_age_limit_of_wide_jobs() -> None:
+    @examples(4)
+    @given(WIDE)
+    def holds(crowd: Crowd) -> None:
+        big = next(c.job for c in crowd_of(crowd).coming if c.job.job_id == "big")
+        assert OURS.age_us(big) == OURS.wide_age_limit_us
+        nobody_starves(crowd)
+        nobody_starves(crowd, backlog_s=_BACKLOG_S)
+
+    holds()
+
+
+@pytest.mark.parametrize("out", [{"wide_age_limit_us": None}, {"age_limit_us": None}])
+def test_it_starves_without_ageing(out: dict[str, object]) -> None:
+    mutants.fails_on(WIDE, lambda crowd: nobody_starves(crowd, OURS.without(**out), backlog_s=_BACKLOG_S))
 
 
 def test_it_starves_in_a_plain_order() -> None:
