@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import urllib3
 
@@ -30,6 +30,25 @@ def first_token(path: Path) -> str:
             return next(csv.DictReader(file))["token"]
     except (OSError, UnicodeDecodeError, StopIteration, KeyError):
         raise BadInput(f"no token: set STRANDLINE_QUEUE_TOKEN, or have {path} where the queue is served") from None
+
+
+def checked_token(token: str) -> str:
+    """The token; `BadInput`, which does not repeat it, where it cannot stand in a header."""
+    if not token or not all("!" <= c <= "~" for c in token):
+        raise BadInput("the token (--token, STRANDLINE_QUEUE_TOKEN) is not one word of printable ASCII characters")
+    return token
+
+
+def checked_url(url: str) -> str:
+    """The address; `BadInput` where it is none of an HTTP service."""
+    try:
+        parts = urlsplit(url)
+        is_fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_fine = False
+    if not is_fine:
+        raise BadInput(f"--url {url!r}: is no address like http://127.0.0.1:9410")
+    return url
 
 
 @dataclass(frozen=True)

@@ -232,11 +232,11 @@ def what_if(
 
 def _client(url: str, token: str | None, data: Path | None) -> QueueClient:
     from pipelines import queueing
-    from pipelines.queueclient import QueueClient, first_token
+    from pipelines.queueclient import QueueClient, checked_token, checked_url, first_token
 
     if token is None:
         token = first_token(queueing.tokens_path(options.settings(data=data).data / "queue"))
-    return QueueClient(url, token)
+    return QueueClient(checked_url(url), checked_token(token))
 
 
 def _quoted(job_id: str) -> str:

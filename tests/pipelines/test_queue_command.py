@@ -108,3 +108,13 @@ def test_serve_and_clients_say_what_is_missing(
             cli.main(["queue", *map(str, words)])
         assert stop.value.code == 2
         assert wanted in capsys.readouterr().err
+
+
+def test_a_token_or_address_that_cannot_be_one_is_exit_2(capsys: pytest.CaptureFixture[str]) -> None:
+    for url, token in (("http://127.0.0.1:9", "secret\nsecret"), ("", TOKEN), ("ftp://x", TOKEN), ("http://[", TOKEN)):
+        with pytest.raises(SystemExit) as stop:
+            cli.main(["queue", "list", "--url", url, "--token", token])
+        told = capsys.readouterr().err
+        assert stop.value.code == 2
+        assert "secret" not in told and TOKEN not in told
+        assert ("token" in told) if url.endswith(":9") else ("--url" in told)
