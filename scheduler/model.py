@@ -141,9 +141,10 @@ class Job:
 
     @cached_property
     def accelerators(self) -> tuple[str, ...]:
-        """Flavors every role may run on, best liked first; empty: any."""
+        """Flavors every role may run on, best liked first; empty: any. Those of no role are one that no node has."""
         lists = [r.shape.accelerators for r in self.roles if r.shape.accelerators]
-        return tuple(a for a in lists[0] if all(a in other for other in lists)) if lists else ()
+        common = tuple(a for a in lists[0] if all(a in other for other in lists)) if lists else ()
+        return common or (("no accelerator that all its roles may run on",) if lists else ())
 
 
 @dataclass(frozen=True)

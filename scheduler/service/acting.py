@@ -19,15 +19,19 @@ from scheduler.service.worlds import Pod, Refused, Seen, World, pod_name
 
 # Kubernetes' own default; a pod that was killed under the contract had its grace before.
 CANCEL_GRACE_S = 30
+# Portions of a tick, so that one job of very many pods keeps no other from being looked at: pods that are made of each
+# gang, and pods that are ended. What is left goes on in the next tick.
+STARTS_OF_GANG = 64
+STOPS = 256
 
 
 @dataclass
 class Work:
-    """What a tick does to the world once its events are committed."""
+    """What a tick does to the world once its events are committed. A start has pods, and whether they are the last."""
 
     stops: list[tuple[list[str], int]] = field(default_factory=list)
     saves: list[tuple[list[str], int]] = field(default_factory=list)
-    starts: list[tuple[Entry, list[Pod]]] = field(default_factory=list)
+    starts: list[tuple[Entry, list[Pod], bool]] = field(default_factory=list)
 
 
 class Actor:
@@ -50,13 +54,14 @@ class Actor:
             wanted = run is not None and pod.attempt == run.attempt and any(
                 pod.name == pod_name(pod.job_id, run.attempt, r, i) for r, i, *_ in run.whole.pods
             )  # fmt: skip
-            if not wanted:
+            if not wanted and len(work.stops) < STOPS:
                 work.stops.append(([pod.name], CANCEL_GRACE_S if entry.life.state == "cancelled" else 0))
         for entry in self.journal.records.running.values():
             run = entry.run
             assert run is not None
             if not run.is_bound:
-                work.starts.append((entry, _pods(entry)))
+                left = [p for p in _pods(entry) if p.name not in seen.pods or seen.pods[p.name].node != p.node]
+                work.starts.append((entry, left[:STARTS_OF_GANG], len(left) <= STARTS_OF_GANG))
             elif entry.life.signalled is not None and run.stop is not None:
                 told = (entry.job.job_id, run.attempt)
                 if told not in self._told:
@@ -80,9 +85,12 @@ class Actor:
             with self.lock:
                 self.journal.flush()
 
-    def _start(self, entry: Entry, pods: list[Pod]) -> None:
-        attempt = pods[0].attempt
-        refusal = ""
+    def _start(self, entry: Entry, pods: list[Pod], is_last: bool) -> None:
+        with self.lock:
+            run = entry.run
+        if run is None or (pods and run.attempt != pods[0].attempt):
+            return  # cancelled meanwhile
+        attempt, refusal = run.attempt, ""
         try:
             self.world.start(pods)
         except Refused as error:
@@ -92,7 +100,7 @@ class Actor:
                 return  # cancelled meanwhile: the next tick ends its pods
             if refusal:
                 self.decider.end(entry, self.decider.now(), is_success=False, reason=refusal)
-            else:
+            elif is_last:
                 self.journal.note("bound", entry, self.decider.now(), {"attempt": attempt})
 
 

@@ -258,10 +258,11 @@ def _operations(app: FastAPI, queue: QueueService, render: Render | None) -> Non
         with queue.lock:
             known = queue.health
             status: Literal["ok", "degraded", "starting"] = "ok"
-            if known.error or known.seen_us is None:
-                status = "degraded" if known.error else "starting"
+            message = known.trouble()
+            if message or known.seen_us is None:
+                status = "degraded" if message else "starting"
             answer = HealthAnswer(
-                status=status, message=known.error.split(":")[0], seen_at=views.instant(known.seen_us),
+                status=status, message=message, seen_at=views.instant(known.seen_us),
                 cycles=known.cycles, pending=len(queue.positions), running=len(queue.records.running),
             )  # fmt: skip
         return JSONResponse(answer.model_dump(mode="json"), 503 if status == "degraded" else 200)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -44,14 +45,29 @@ class Stale(Exception):
         self.version = version
 
 
+# A loop that has not ended a tick for so long does not go on; it pauses for half of it at most.
+STALLED_S = 60.0
+
+
 @dataclass
 class Health:
-    """How the loop is: the instant of the last look at the world (us), what went wrong last, cycles run."""
+    """How the loop is: the instant of the last look at the world (us), what went wrong last, cycles run.
+
+    `ticked_s`: when the last tick ended, by the monotonic clock.
+    """
 
     seen_us: int | None = None
+    ticked_s: float | None = None
     error: str = ""
     cycles: int = 0
     cycle_s: float = 0.0
+
+    def trouble(self) -> str:
+        """What is wrong, in a word or two; "" where all is well."""
+        since_s = time.monotonic() - self.ticked_s if self.ticked_s is not None else 0.0
+        if self.error or since_s <= STALLED_S:
+            return self.error.split(":")[0]
+        return f"no tick has ended for {since_s:.0f} s"
 
 
 class QueueService:

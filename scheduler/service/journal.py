@@ -53,7 +53,8 @@ class Journal:
 
     def note(self, kind: str, entry: Entry, now: int, payload: dict[str, Any] | None = None, reason: str = "") -> None:
         """An event that counts at once and is committed by `flush`, before anything is done about it."""
-        event = Event(now, kind, entry.job.job_id, payload, reason)
+        # Requests are stamped while a tick decides as of its look: the log's time never goes back.
+        event = Event(max(now, self.records.last_us), kind, entry.job.job_id, payload, reason)
         if outcome := self.records.apply(event):
             event = replace(event, payload={**(payload or {}), **outcome})
         self._new.append(event)

@@ -43,7 +43,8 @@ class Loop:
                 log.exception("the tick failed")
                 is_well = False
                 self.service.reload(f"{type(error).__name__}: {error}")
-            self.service.health.cycle_s = time.monotonic() - begun
+            self.service.health.ticked_s = time.monotonic()
+            self.service.health.cycle_s = self.service.health.ticked_s - begun
             pause = self.every_s if is_well else min(pause * 2, _MOST_PAUSE_S)
             self._stop.wait(self.least_s)
             if is_well:

@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstrai
 
 from scheduler.model import JobState
 
-MOST_GPUS, MOST_PODS = 1024, 4096
+MOST_GPUS, MOST_PODS = 1024, 1024
 _MOST_SECONDS = 366 * 86_400
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")]
 JobId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$")]

@@ -175,5 +175,5 @@ def snapshot(queue: QueueService) -> dict[str, Any]:
         return {
             "jobs": jobs, "waiting_gpus": waiting, "held_gpus": held, "oldest_wait_s": oldest,
             "events": dict(queue.records.counts), "cycles": queue.health.cycles, "cycle_s": queue.health.cycle_s,
-            "is_well": not queue.health.error,
+            "is_well": not queue.health.trouble(),
         }  # fmt: skip
