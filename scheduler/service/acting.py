@@ -7,6 +7,7 @@ to calls of the world. Not here: decisions (`deciding.py`), the calls themselves
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -19,10 +20,10 @@ from scheduler.service.worlds import Pod, Refused, Seen, World, pod_name
 
 # Kubernetes' own default; a pod that was killed under the contract had its grace before.
 CANCEL_GRACE_S = 30
-# Portions of a tick, so that one job of very many pods keeps no other from being looked at: pods that are made of each
-# gang, and pods that are ended. What is left goes on in the next tick.
-STARTS_OF_GANG = 64
-STOPS = 256
+# Portions of a tick, so that one job of very many pods keeps no other from being looked at: how many pods of each job
+# are made, and how many ended. What is left goes on in the next tick.
+STARTS_OF_JOB = 64
+STOPS_OF_JOB = 64
 
 
 @dataclass
@@ -45,7 +46,7 @@ class Actor:
 
     def work(self, seen: Seen) -> Work:
         """What keeps the world from being as the log says; call it under the lock."""
-        work = Work()
+        work, stops = Work(), Counter[str]()
         for pod in sorted(seen.pods.values(), key=lambda p: p.name):
             entry = self.journal.records.entries.get(pod.job_id)
             if entry is None:
@@ -54,14 +55,15 @@ class Actor:
             wanted = run is not None and pod.attempt == run.attempt and any(
                 pod.name == pod_name(pod.job_id, run.attempt, r, i) for r, i, *_ in run.whole.pods
             )  # fmt: skip
-            if not wanted and len(work.stops) < STOPS:
+            if not wanted and stops[pod.job_id] < STOPS_OF_JOB:
+                stops[pod.job_id] += 1
                 work.stops.append(([pod.name], CANCEL_GRACE_S if entry.life.state == "cancelled" else 0))
         for entry in self.journal.records.running.values():
             run = entry.run
             assert run is not None
             if not run.is_bound:
                 left = [p for p in _pods(entry) if p.name not in seen.pods or seen.pods[p.name].node != p.node]
-                work.starts.append((entry, left[:STARTS_OF_GANG], len(left) <= STARTS_OF_GANG))
+                work.starts.append((entry, left[:STARTS_OF_JOB], len(left) <= STARTS_OF_JOB))
             elif entry.life.signalled is not None and run.stop is not None:
                 told = (entry.job.job_id, run.attempt)
                 if told not in self._told:

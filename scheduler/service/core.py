@@ -45,19 +45,16 @@ class Stale(Exception):
         self.version = version
 
 
-# A loop that has not ended a tick for so long does not go on; it pauses for half of it at most.
-STALLED_S = 60.0
-
-
 @dataclass
 class Health:
     """How the loop is: the instant of the last look at the world (us), what went wrong last, cycles run.
 
-    `ticked_s`: when the last tick ended, by the monotonic clock.
+    `ticked_s`: when the loop began or its last tick ended, by the monotonic clock; `patience_s`: how long one may take.
     """
 
     seen_us: int | None = None
     ticked_s: float | None = None
+    patience_s: float = 60.0
     error: str = ""
     cycles: int = 0
     cycle_s: float = 0.0
@@ -65,7 +62,7 @@ class Health:
     def trouble(self) -> str:
         """What is wrong, in a word or two; "" where all is well."""
         since_s = time.monotonic() - self.ticked_s if self.ticked_s is not None else 0.0
-        if self.error or since_s <= STALLED_S:
+        if self.error or since_s <= self.patience_s:
             return self.error.split(":")[0]
         return f"no tick has ended for {since_s:.0f} s"
 

@@ -24,6 +24,9 @@ class Loop:
         self._thread = threading.Thread(target=self._run, name="queue-loop", daemon=True)
 
     def __enter__(self) -> Loop:
+        # The loop pauses for `every_s`, or longer while the world is away, and then a tick has to end.
+        self.service.health.ticked_s = time.monotonic()
+        self.service.health.patience_s = 2 * max(self.every_s, _MOST_PAUSE_S)
         self._thread.start()
         return self
 

@@ -155,21 +155,21 @@ def _start(queue: QueueService, entry: Entry) -> StartEstimate:
 def snapshot(queue: QueueService) -> dict[str, Any]:
     """Figures of the queue for an exporter: jobs by queue and state, GPUs held and waited for, cycles and events.
 
-    `jobs` {(queue, state): n}, `waiting_gpus` and `held_gpus` {queue: GPUs}, `oldest_wait_s` {queue: s}, `events`
-    {kind: n}, `cycles`, `cycle_s`, `is_well`.
+    `jobs` {(queue, state): n}, `waiting_gpus` and `held_gpus` {queue: GPUs}, `oldest_wait_s` {queue: s} where
+    anybody waits, `events` {kind: n}, `cycles`, `cycle_s`, `is_well`.
     """
     with queue.lock:
         now = queue.now
         jobs: dict[tuple[str, str], int] = {}
         waiting: dict[str, float] = dict.fromkeys(queue.queues, 0.0)
         held: dict[str, float] = dict.fromkeys(queue.queues, 0.0)
-        oldest: dict[str, float] = dict.fromkeys(queue.queues, 0.0)
+        oldest: dict[str, float] = {}
         for entry in queue.records.entries.values():
             job = entry.job
             jobs[job.queue, entry.life.state] = jobs.get((job.queue, entry.life.state), 0) + 1
             if entry.life.state == "pending":
                 waiting[job.queue] += job.gpu_milli / MILLI
-                oldest[job.queue] = max(oldest[job.queue], (now - job.submit_us) / SECOND_US)
+                oldest[job.queue] = max(oldest.get(job.queue, 0.0), (now - job.submit_us) / SECOND_US)
             elif entry.run is not None:
                 held[job.queue] += entry.run.places.gpu_milli / MILLI
         return {
