@@ -166,6 +166,11 @@ def submit(
     }
     found = _client(url, token, data).ask("POST", "/v1/jobs", body, key=key or uuid4().hex)
     _show([found], form, is_one=True)
+    if found["state"] == "impossible":
+        from pipelines import console
+
+        console.say(f"job {found['job_id']} can never start: {found['message']}")
+        raise typer.Exit(1)
 
 
 @app.command("list")

@@ -88,6 +88,12 @@ def test_refusals_name_the_field_and_exit_with_2(command: Command) -> None:
     assert "Traceback" not in err
 
 
+def test_a_job_that_can_never_start_is_exit_1(command: Command) -> None:
+    command.queue.tick()
+    code, out, err = command("submit", "huge", "--gpus", 16)
+    assert (code, "huge" in out, "can never start" in err) == (1, True, True)
+
+
 def test_nobody_there_is_exit_1(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         cli.main(["queue", "submit", "x", "--url", "http://127.0.0.1:9", "--token", TOKEN])
