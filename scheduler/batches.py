@@ -10,6 +10,7 @@ Belongs here: what a batch has shown so far. Not here: what is believed before i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from scheduler.model import SECOND_US, Job
@@ -42,17 +43,27 @@ class Batch:
         return now - next(iter(self.running.values())) > self.believed_us
 
     def median_us(self, now: int) -> int:
-        """Kaplan-Meier median of its runs; twice the longest of those that run where more than half are not over."""
-        seen = sorted([(d, 0) for d in self.lengths[-MEMORY:]] + [(now - begun, 1) for begun in self.running.values()])
-        left, longest = 1.0, 0
-        for i, (length, is_running) in enumerate(seen):
-            if is_running:
-                longest = length
-                continue
+        """What its runs show: their median; where more than half are not over, twice the longest of those that run."""
+        so_far = [now - begun for begun in self.running.values()]
+        found = median_so_far_us(self.lengths[-MEMORY:], so_far)
+        return found if found is not None else max(self.prior_us, 2 * max(so_far, default=0))
+
+
+def median_so_far_us(ended: Iterable[int], so_far: Iterable[int]) -> int | None:
+    """Kaplan-Meier median (us) of runs that have ended and of others, by how long they have run; None: above all."""
+    seen = sorted([(length, 0) for length in ended] + [(length, 1) for length in so_far])
+    left = 1.0
+    for i, (length, is_running) in enumerate(seen):
+        if not is_running:
             left *= 1.0 - 1.0 / (len(seen) - i)
             if left <= 0.5:
                 return length
-        return max(self.prior_us, 2 * longest)
+    return None
+
+
+def follows(job: Job, last_us: int) -> bool:
+    """Whether a job that comes belongs to a batch whose last one was submitted at `last_us`."""
+    return 0 <= job.submit_us - last_us <= GAP_US
 
 
 class Batches:
@@ -70,7 +81,7 @@ class Batches:
 
     def _joined(self, job: Job) -> Batch | None:
         batch = self._latest.get(_key(job))
-        return batch if batch is not None and 0 <= job.submit_us - batch.last_us <= GAP_US else None
+        return batch if batch is not None and follows(job, batch.last_us) else None
 
     def submitted(self, job: Job, prior_us: int) -> None:
         """A job has come; `prior_us` is told of it where it begins a batch."""

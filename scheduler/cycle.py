@@ -48,9 +48,11 @@ class Scheduler(Reserving):
     def impossible(self, job: Job) -> str | None:
         """Why the job could never start on this fleet under these quotas; None where it could."""
         counts = least(job)
+        if job.accelerators == ():
+            return "its roles may run on no accelerator in common"
         flavors = self.flavors(job)
         if not flavors:
-            return f"no node has an accelerator of {', '.join(job.accelerators) or 'any kind'}"
+            return f"no node has an accelerator of {', '.join(job.accelerators or ('any kind',))}"
         may_borrow = contract.is_evictable(job)
         open_to = [
             f for f in flavors if not quota.never(self.usage, job.queue, demand(job, counts, f), may_borrow=may_borrow)
@@ -70,7 +72,7 @@ class Scheduler(Reserving):
         self.evictor.start_held(now, done)
         if self.policy.backfill == "none":
             self._in_line(now, done)
-        elif self._has_room_come or self._has_aged(now):
+        elif self._has_room_come or self.pending.has_aged(now, self._looked_us):
             self._looked_us = now
             if not self.policy.is_sticky:
                 self._drop_reservations()
@@ -85,10 +87,6 @@ class Scheduler(Reserving):
             self.evictor.step(now, done)
             self._has_room_come = bool(done.withdrawn)
         return done
-
-    def _has_aged(self, now: int) -> bool:
-        """Whether a job has passed its age limit since the whole queue was looked at."""
-        return self.pending.has_aged(now, self._looked_us)
 
     def _in_line(self, now: int, done: Decisions) -> None:
         """Start in order until one does not fit."""

@@ -140,11 +140,10 @@ class Job:
         return any(r.least < r.count for r in self.roles)
 
     @cached_property
-    def accelerators(self) -> tuple[str, ...]:
-        """Flavors every role may run on, best liked first; empty: any. Those of no role are one that no node has."""
+    def accelerators(self) -> tuple[str, ...] | None:
+        """Flavors every role may run on, best liked first; None: any."""
         lists = [r.shape.accelerators for r in self.roles if r.shape.accelerators]
-        common = tuple(a for a in lists[0] if all(a in other for other in lists)) if lists else ()
-        return common or (("no accelerator that all its roles may run on",) if lists else ())
+        return tuple(a for a in lists[0] if all(a in other for other in lists)) if lists else None
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ class Starting(State):
 
     def flavors(self, job: Job) -> tuple[str, ...]:
         """Flavors of the fleet that the job may run on, best liked first."""
-        wanted = job.accelerators or self.cluster.flavors
+        wanted = self.cluster.flavors if job.accelerators is None else job.accelerators
         return tuple(f for f in wanted if f in self.cluster.of_flavor)
 
     def _start(self, waiting: Waiting, now: int, done: Decisions) -> bool:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scheduler.batches import GAP_US
+from scheduler.batches import follows, median_so_far_us
 from scheduler.model import HOUR_US, SECOND_US, Job
 
 Key = tuple[str, int]
@@ -55,19 +55,12 @@ class Cohort:
 
     def level(self, now: int) -> float | None:
         """Log of the Kaplan-Meier median of its runs, twice the longest where half go on; None before any has run."""
-        if not self.running:
-            found = self.duration_us
-            return math.log(max(found, _SOFT_US)) if found is not None else None
-        seen = sorted([(d, 0) for d in self.lengths] + [(now - b, 1) for b in self.running.values()])
-        left, longest = 1.0, 0
-        for i, (length, is_running) in enumerate(seen):
-            if is_running:
-                longest = length
-                continue
-            left *= 1.0 - 1.0 / (len(seen) - i)
-            if left <= 0.5:
-                return math.log(max(length, _SOFT_US))
-        return math.log(max(2 * longest, _SOFT_US))
+        found = self.duration_us
+        if self.running:
+            so_far = [now - begun for begun in self.running.values()]
+            found = median_so_far_us(self.lengths, so_far)
+            found = 2 * max(so_far) if found is None else found
+        return math.log(max(found, _SOFT_US)) if found is not None else None
 
 
 @dataclass(frozen=True)
@@ -100,7 +93,7 @@ class Cohorts:
             return
         key = keys(job)[0]
         known = self._latest.get(key)
-        if known is None or not 0 <= job.submit_us - known.last_us <= GAP_US:
+        if known is None or not follows(job, known.last_us):
             known = self._latest[key] = Cohort(job.submit_us, job.submit_us)
             for group, memory in zip(keys(job), MEMORY, strict=True):
                 self._groups.setdefault(group, deque(maxlen=memory)).append(known)

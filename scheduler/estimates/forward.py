@@ -1,8 +1,8 @@
 """The queue run forward from a copy of now, several times, each with other run times and arrivals.
 
 One run serves every waiting job: it is the same cycle, so order, quota, reservations and evictions are what they will
-be. The further ahead, the coarser: what happens within a twentieth of the time since now goes into one cycle, so that
-a run of days takes hundreds of cycles and not tens of thousands.
+be. The further ahead, the coarser: what happens within a part (`Reach.steps`) of the time since now goes into one
+cycle, so that a run of days takes hundreds of cycles and not tens of thousands.
 
 Belongs here: copies of the state and their simulated events. Not here: draws (`remaining.py`, `arrivals.py`), what the
 starts amount to (`calibrate.py`).
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scheduler.batches import GAP_US
+from scheduler.batches import follows
 from scheduler.cycle import Scheduler
 from scheduler.decisions import Decisions
 from scheduler.estimates.arrivals import Known
@@ -169,8 +169,8 @@ class _Coming:
         assert job is not None
         self.next = next(self._jobs, None)
         key = (job.team, job.gpu_milli)
-        last, batch = self._batches.get(key, (-GAP_US - 1, None))
-        if batch is None or job.submit_us - last > GAP_US:
+        last, batch = self._batches.get(key, (0, None))
+        if batch is None or not follows(job, last):
             batch = job.job_id
             typical, drawn = self.lengths.batch([job] * _AT_ONCE)
             self._drawn[key] = typical, list(map(int, drawn))

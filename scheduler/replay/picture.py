@@ -175,10 +175,6 @@ def _ceiling(value: float) -> float:
     return float(max(-(-value // 10**digits) * 10**digits, 1))
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.1f}"
-
-
 def _outline(under: np.ndarray, over: np.ndarray, top: float, height: float, most: float) -> str:
     """Where a series lies between two heights, in steps; what stays equal is one line."""
     step = (_WIDTH - _LEFT - _RIGHT) / _STEPS

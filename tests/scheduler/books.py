@@ -25,7 +25,7 @@ def nothing_over(sim: Simulation, _: Decisions) -> None:
         for pod in placement.pods:
             node, shape = sim.world.nodes[pod.node], job.roles[pod.role].shape
             assert node.flavor == placement.flavor, "flavor"
-            assert not job.accelerators or node.flavor in job.accelerators, "flavor"
+            assert job.accelerators is None or node.flavor in job.accelerators, "flavor"
             assert sum(m for _, m in pod.devices) == shape.gpu_milli, "partial"
             assert all(d < node.gpus for d, _ in pod.devices), "device"
             for d, milli in pod.devices:
