@@ -37,6 +37,12 @@ def service(
     return QueueService(EventLog(folder / "queue.db"), fleet, policy, of or queues(a=None, b=None), placer=place)
 
 
+def reopened(queue: QueueService, folder: Path, fleet: FakeWorld) -> QueueService:
+    """What a restart after kill -9 finds: the log and the world, nothing else."""
+    queue.log.close()
+    return service(folder, fleet, queue.queues, queue.policy)
+
+
 def submit(
     queue: QueueService, name: str, team: str = "a", gpus: int = 1, pods: int = 1, run_s: float | None = 60, **more: Any
 ) -> str:

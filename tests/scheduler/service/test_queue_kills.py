@@ -11,16 +11,12 @@ from __future__ import annotations
 import os
 import random
 import signal
-import socket
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,15 +24,8 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from starlette.applications import Starlette
-from starlette.routing import Mount
-
-from exporters.server import serving, write_kubeconfig
-from fleet.clock import Clock
-from fleet.kubeapi.app import ClusterApi, cluster_api
-from fleet.kubeapi.fixed import EPOCH, FixedWorld, fixed_node
-from fleet.model import Namespace
-from scheduler.service.kubeworld import ATTEMPT_LABEL, JOB_LABEL
+from killable_service import Killable
+from watched_fleet import Record, fleet
 
 pytestmark = pytest.mark.integration
 
@@ -44,95 +33,6 @@ KILLS = int(os.environ.get("QUEUE_KILLS", "4"))
 IS_WHOLE = KILLS >= 50
 SUBMITS = int(os.environ.get("QUEUE_KILL_SUBMITS", "200" if IS_WHOLE else "25"))
 BINDS = int(os.environ.get("QUEUE_KILL_BINDS", "50" if IS_WHOLE else "8"))
-SPEED = 40.0
-TOKEN = "kill-test-token-0000"
-SCRIPT = Path(__file__).with_name("killed_service.py")
-
-
-@dataclass
-class Record:
-    """What the fleet saw of pods: names created, bound and running, by the watch log of its API server."""
-
-    api: ClusterApi
-    version: int = 0
-    created: Counter[str] = field(default_factory=Counter)
-    bound: Counter[str] = field(default_factory=Counter)
-    ran: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    nodes: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-
-    def __post_init__(self) -> None:
-        self.version = self.api.store.version
-        self.api.store.subscribe(self.changed)
-
-    def changed(self) -> None:
-        """Read what is new; called with every change, in the server's own thread."""
-        for event in self.api.store.since(self.version):
-            self.version = event.version
-            if event.resource != "pods" or JOB_LABEL not in (event.object["metadata"].get("labels") or {}):
-                continue
-            meta, node = event.object["metadata"], event.object["spec"].get("nodeName")
-            self.created[meta["name"]] += event.type == "ADDED"
-            if event.type != "DELETED" and node and not (event.old or {}).get("spec", {}).get("nodeName"):
-                self.bound[meta["name"]] += 1
-                self.nodes[meta["name"]].add(node)
-            if event.object["status"].get("phase") == "Running":
-                self.ran[meta["labels"][JOB_LABEL]].add(int(meta["labels"][ATTEMPT_LABEL]))
-
-
-@contextmanager
-def fleet(folder: Path) -> Iterator[Record]:
-    """A live fleet of 12 nodes with 8 GPUs each, its kubeconfig in the folder."""
-    world = FixedWorld(
-        [fixed_node(f"node-{i:02}") for i in range(12)], namespaces=[Namespace("alpha", "default", {}, {}, EPOCH)]
-    )
-    api = cluster_api(world, "alpha", Clock(EPOCH, SPEED), log_size=1_000_000)
-    record = Record(api)
-    with serving(Starlette(routes=[Mount("/clusters/alpha", api.app)])) as url:
-        write_kubeconfig(folder / "kubeconfig", ["alpha"], url)
-        yield record
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
-
-
-class Killable:
-    """The service as a process, started again after every kill on the same log, fleet and port."""
-
-    def __init__(self, folder: Path, root: Path) -> None:
-        self.folder, self.root, self.port = folder, root, free_port()
-        (folder / "tokens.csv").write_text(f"token,team,role\n{TOKEN},a,team\n")
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.process: subprocess.Popen[str] | None = None
-
-    def start(self, die_at: int = 0) -> None:
-        command = [sys.executable, str(SCRIPT), str(self.folder), str(self.folder / "kubeconfig"), str(self.port)]
-        self.process = subprocess.Popen(
-            [*command, *([str(die_at)] if die_at else [])], cwd=self.root, stdout=subprocess.PIPE, text=True,
-            env=os.environ | {"PYTHONPATH": str(self.root)},
-        )  # fmt: skip
-        assert self.process.stdout is not None
-        assert self.process.stdout.readline().startswith("http"), "the service did not start"
-
-    def is_alive(self) -> bool:
-        return self.process is not None and self.process.poll() is None
-
-    def __enter__(self) -> Killable:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.is_alive():
-            self.kill()
-
-    def kill(self) -> None:
-        assert self.process is not None
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait(10)
-
-    def client(self) -> httpx.Client:
-        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30)
 
 
 def spec(rng: random.Random) -> dict[str, Any]:
