@@ -11,7 +11,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from test_closing import CHECKS, MARCH, MODELS
+from closing_march import CHECKS, MARCH, MODELS
 
 from assets.closing import close
 from warehouse.lake import Lake
