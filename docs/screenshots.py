@@ -194,7 +194,8 @@ def shoot_dagster(page: Page, url: str, names: set[str]) -> None:
     """Dagster's pages of the lake."""
     if "assets" in names:
         expanded = "?expanded=global%40global%3Amart"
-        page.open(f"{url}/asset-groups{expanded}", ("gpu_ledger_hourly", "job_efficiency"), 1440, 860, 6)
+        # Dagster draws only what lies in the window: one high enough for the whole group.
+        page.open(f"{url}/asset-groups{expanded}", ("gpu_ledger_hourly", "job_efficiency"), 2100, 2250, 6, scale=0.62)
         page.shoot("asset-graph")
     if "lineage" in names:
         page.open(f"{url}/assets/{LEDGER}?view=lineage", ("gpu_ledger_hourly", "gpu_segments"), 1440, 760, 6)
