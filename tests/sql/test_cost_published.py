@@ -7,6 +7,7 @@ have is compared. The fleet worked out by hand stands in `test_cost_by_hand.py`.
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from money_rows import Money
 from node_hour import NodeHour, attribute, by_part, failing, free, held, usage
 
 D = Decimal
+METHOD = Path(__file__).resolve().parents[2] / "docs/cost/method.md"
 
 
 @pytest.fixture
@@ -161,6 +163,39 @@ def test_kubecost_idle_of_twelve_units(money: Money, accelerators: tuple[str, st
     months = money.run("mart.cost_monthly")
     found = {r["team"]: r["total_effective_cost"] for r in months if r["team"]}
     assert found == {f"team-{w}": D(total) for w, total in totals.items()}
+
+
+def test_opencost_shared_namespace_and_shared_idle(money: Money) -> None:
+    # opencost#1124: namespaces of 28, 36 and 18, idle of 20 in one cluster and 10 in another, told per resource: what
+    # is a resource there is a pool of GPUs at 1 here. Sharing idle gives 14.688, 10.312 and 5; ns1 is then shared by
+    # the others' own cost: ns2 bears 18.667 of it and 9.792 of its idle, 20.104 of idle in all and not 25.
+    pools = {
+        "c1 cpu": ("ns1 ns2", (3, 3), 5), "c1 ram": ("ns1 ns2", (13, 3), 15), "c1 rest": ("ns1 ns2", (12, 12), 0),
+        "c2 cpu": ("ns2 ns3", (3, 3), 5), "c2 ram": ("ns2 ns3", (3, 3), 5), "c2 rest": ("ns2 ns3", (12, 12), 0),
+    }  # fmt: skip
+    hours = []
+    for pool, (names, counts, idle) in pools.items():
+        units = [n for n, count in zip(names.split(), counts, strict=True) for _ in range(count)]
+        hours.append(
+            NodeHour(
+                node=pool,
+                gpus=len(units) + idle,
+                accelerator=pool,
+                charges=[usage(len(units) + idle, 1, pool)],
+                ledger=[held(n) for n in units] + [free() for _ in range(idle)],
+            )
+        )
+    attribute(money, hours, policy="proportional")
+    idle: dict[str, Decimal] = {}
+    for row in money.run("mart.cost_monthly"):
+        if row["team"]:
+            idle[row["team"]] = idle.get(row["team"], D(0)) + row["borne_waste_cost"]
+    assert cents(idle, 3) == {"team-ns1": D("14.688"), "team-ns2": D("10.312"), "team-ns3": D("5.000")}
+    query = (
+        METHOD.read_text("utf-8").split("## A team that serves all", 1)[1].split("```sql\n", 1)[1].split("```", 1)[0]
+    )
+    found = {team: (round(D(cost), 3), round(D(waste), 3)) for team, cost, waste in money.con.sql(query).fetchall()}
+    assert found == {"team-ns2": (D("54.667"), D("20.104")), "team-ns3": (D("27.333"), D("9.896"))}
 
 
 def test_focus_draft_split_of_a_covered_node(money: Money) -> None:
